@@ -1,0 +1,1 @@
+"""FedForget: federated learning that can forget."""

@@ -1,0 +1,100 @@
+"""Clean forgetting (X3): calibration whose step lengths never saw the leaver.
+
+Begins like calibration from the retained uploads of the leavers' first round, and trains as short; but who takes
+part is drawn from the plan without the leavers, and each update gets the mean length the same round had in another
+shard, isolated from this one in every stage, or a public constant. Nothing the leaver's data could move is read.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ..errors import NoReference
+from ..federation import Cohort, FitResult, FitTask, Learner, Place, Round, Settings, ask, average, sift
+from ..params import Params
+from .calibrated import Calibration, prepare, prepares, rescale
+from .past import Past, cells, first_where
+from .rebuild import Rebuild, run
+
+
+def clean(
+    cohort: Cohort, learner: Learner, work: Rebuild, settings: Settings, calibration: Calibration
+) -> Iterator[Round]:
+    sources = {} if calibration.length is not None else references(work)
+    return run(cohort, learner, work, Cleaning(work, settings, calibration, sources))
+
+
+def references(work: Rebuild) -> dict[int, int]:
+    """For each tainted shard, the shard whose lengths it may borrow: the next one around that is free of the leavers.
+
+    Free means: no cell of it is tainted in any stage, and no approximate forgetting left a residue in it that the
+    borrowed lengths would carry over.
+    """
+    tainted = {shard for _, shard in work.taints}
+    found: dict[int, int] = {}
+    for shard in sorted(tainted):
+        around = [(shard + step) % work.before.shards for step in range(1, work.before.shards)]
+        usable = [d for d in around if d not in tainted and _usable(work, shard, d)]
+        if not usable:
+            why = "every other shard is tainted too, holds an approximate residue, or has too few rounds"
+            raise NoReference(shard, why)
+        found[shard] = usable[0]
+    return found
+
+
+def _usable(work: Rebuild, shard: int, donor: int) -> bool:
+    past = work.past
+    for cell in cells(work.before, past):
+        if cell[1] == donor and first_where(past, cell, lambda kind: kind == "calibrated") is not None:
+            return False
+    return all(
+        _borrowed(past, Place(stage, donor, round)) is not None
+        for (stage, s), taint in work.taints.items()
+        if s == shard
+        for round in range(taint.round, past.rounds((stage, s)))
+    )
+
+
+def _borrowed(past: Past, place: Place) -> float | None:
+    """The mean update length of the donor's round; of its nearest earlier one where nobody took part."""
+    for round in range(min(place.round, past.rounds(place.cell) - 1), -1, -1):
+        measures = past.measures(place._replace(round=round))
+        if measures.roster:
+            return measures.mean_norm()
+    return None
+
+
+@dataclass(frozen=True)
+class Cleaning:
+    """The recipe: ask the plan's cohort without the leavers, fold by borrowed lengths."""
+
+    work: Rebuild
+    settings: Settings
+    calibration: Calibration
+    sources: dict[int, int]
+
+    def ask(self, place: Place, start: Params) -> tuple[FitTask, ...]:
+        first = self.work.taints[place.cell].round
+        if prepares(self.work, place) or not self.calibration.keeps(first, place.round):
+            return ()
+        epochs = self.calibration.epochs(self.settings.epochs)
+        cohort = self.work.after.cohort(*place)
+        return ask(self.work.after, cohort, place, start, epochs, self.settings.solver)
+
+    def fold(self, place: Place, start: Params, results: Iterable[FitResult]) -> Round:
+        if prepares(self.work, place):
+            return prepare(self.work, place, start, self.settings.weighted)
+        if not self.calibration.keeps(self.work.taints[place.cell].round, place.round):
+            return Round(place, start, (), start, kind="skipped")
+        uploads, absent, cost = sift(self.ask(place, start), start, results)
+        source = self.sources.get(place.shard)
+        scaled, straight = rescale(start, uploads, [self._length(place, source)] * len(uploads))
+        model = average(start, scaled, self.settings.weighted)
+        return Round(place, start, scaled, model, absent + straight, cost, "clean", source)
+
+    def _length(self, place: Place, source: int | None) -> float:
+        if source is None:
+            assert self.calibration.length is not None
+            return self.calibration.length
+        length = _borrowed(self.work.past, place._replace(shard=source))
+        assert length is not None  # `references` looked
+        return length

@@ -52,17 +52,14 @@ class UnknownClient(UsageError):
         self.clients, self.known = tuple(sorted(clients)), tuple(sorted(known))
         some = ", ".join(self.known[:5]) + (", …" if len(self.known) > 5 else "")
         hint = f"; enrolled are {some}" if some else ""
-        super().__init__(
-            f"never enrolled: {', '.join(self.clients)}{hint}; `fedforget status DIR --clients` lists all"
-        )
+        super().__init__(f"never enrolled: {', '.join(self.clients)}{hint}; `fedforget status DIR --clients` lists all")
 
 
 class AlreadyForgotten(UsageError):
     def __init__(self, clients: Iterable[str]) -> None:
         self.clients = tuple(sorted(clients))
         super().__init__(
-            f"forgotten before: {', '.join(self.clients)}; nothing to do, "
-            "`fedforget verify DIR` shows that it holds"
+            f"forgotten before: {', '.join(self.clients)}; nothing to do, `fedforget verify DIR` shows that it holds"
         )
 
 
@@ -182,9 +179,7 @@ class UpdateRefused(FedForgetError):
 class NobodyLeft(UpdateRefused):
     def __init__(self, where: str) -> None:
         self.where = where
-        FedForgetError.__init__(
-            self, f"no client is left in {where}; its model ends here, the other shards serve on"
-        )
+        FedForgetError.__init__(self, f"no client is left in {where}; its model ends here, the other shards serve on")
 
 
 class MissingExtra(FedForgetError):

@@ -27,9 +27,7 @@ class Learner(Protocol):
     def init(self, seed: int) -> Params:
         """A fresh model."""
 
-    def fit(
-        self, params: Params, examples: Examples, *, epochs: int, seed: int, solver: Solver = "sgd"
-    ) -> Params:
+    def fit(self, params: Params, examples: Examples, *, epochs: int, seed: int, solver: Solver = "sgd") -> Params:
         """The parameters after `epochs` over the examples; optimiser state begins and ends here."""
 
     def predict(self, params: Params, x: NDArray[Any]) -> NDArray[Any]:
@@ -170,7 +168,10 @@ class Recipe(Protocol):
 def march(cohort: Cohort, stage: int, legs: Mapping[int, Leg], recipe: Recipe) -> Iterator[Round]:
     """Run the recipe over every leg, round by round, all shards of a round asked at once."""
     models = {shard: leg.model for shard, leg in legs.items()}
-    rounds = range(min((leg.first for leg in legs.values()), default=0), max((leg.until for leg in legs.values()), default=0))
+    rounds = range(
+        min((leg.first for leg in legs.values()), default=0),
+        max((leg.until for leg in legs.values()), default=0),
+    )
     for index in rounds:
         places = [Place(stage, s, index) for s in sorted(legs) if legs[s].first <= index < legs[s].until]
         tasks = [task for place in places for task in recipe.ask(place, models[place.shard])]
@@ -204,9 +205,7 @@ def ask(
     plan: Plan, clients: Iterable[str], place: Place, start: Params, epochs: int, solver: Solver = "sgd"
 ) -> tuple[FitTask, ...]:
     """One task a client; the seed names the place and the client and nothing else, so a replay draws the same."""
-    return tuple(
-        FitTask(place, c, start, epochs, derive(plan.seed, "fit", *place, c), solver) for c in sorted(clients)
-    )
+    return tuple(FitTask(place, c, start, epochs, derive(plan.seed, "fit", *place, c), solver) for c in sorted(clients))
 
 
 def sift(
@@ -224,7 +223,9 @@ def sift(
         why = "lost" if reply is None else _refusal(start, reply)
         if reply is not None:
             cost = Cost(
-                cost.client_epochs + task.epochs, cost.seconds + reply.seconds, max(cost.slowest, reply.seconds)
+                cost.client_epochs + task.epochs,
+                cost.seconds + reply.seconds,
+                max(cost.slowest, reply.seconds),
             )
         if reply is None or why:
             absent.append(Absence(task.client, why))
@@ -300,6 +301,8 @@ def train_all(cohort: Cohort, plan: Plan, learner: Learner, settings: Settings) 
             s: Leg(0, handed_over(plan, (stage, s), finals.__getitem__, initial), rounds) for s in range(plan.shards)
         }
         finals.update({(stage, s): leg.model for s, leg in legs.items()})
-        for round in train(cohort, plan, {s: l for s, l in legs.items() if plan.present(stage, s)}, settings, stage=stage):
+        for round in train(
+            cohort, plan, {s: leg for s, leg in legs.items() if plan.present(stage, s)}, settings, stage=stage
+        ):
             finals[round.place.cell] = round.model
             yield round

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -40,7 +41,7 @@ class Layout:
     @cached_property
     def slices(self) -> tuple[slice, ...]:
         ends = np.cumsum((0, *self.sizes)).tolist()
-        return tuple(slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True))
+        return tuple(slice(a, b) for a, b in pairwise(ends))
 
     @property
     def size(self) -> int:
@@ -67,7 +68,11 @@ class Layout:
         if counters:
             fields["__metadata__"] = {"fedforget.counters": json.dumps(counters, sort_keys=True)}
         for name, shape, part in zip(self.names, self.shapes, self.slices, strict=True):
-            fields[name] = {"dtype": "F32", "shape": list(shape), "data_offsets": [4 * part.start, 4 * part.stop]}
+            fields[name] = {
+                "dtype": "F32",
+                "shape": list(shape),
+                "data_offsets": [4 * part.start, 4 * part.stop],
+            }
         text = json.dumps(fields, separators=(",", ":")).encode()
         text += b" " * (-len(text) % 8)
         return len(text).to_bytes(8, "little") + text
@@ -133,12 +138,18 @@ class Params:
     def digest(self) -> str:
         """SHA-256 of `to_bytes()`, that is of the safetensors file this model is written as."""
         sha = hashlib.sha256(self.layout.header)
-        sha.update(memoryview(self.vector.astype("<f4", copy=False)).cast("B"))
+        sha.update(self.body)
         return sha.hexdigest()
+
+    @property
+    def body(self) -> memoryview:
+        """The numbers as little-endian bytes, not copied on machines that keep them so."""
+        little: Any = self.vector.astype("<f4", copy=False)
+        return memoryview(little).cast("B")
 
     def to_bytes(self) -> bytes:
         """The model as a safetensors file."""
-        return b"".join((self.layout.header, memoryview(self.vector.astype("<f4", copy=False)).cast("B")))
+        return b"".join((self.layout.header, self.body))
 
     @staticmethod
     def from_bytes(blob: bytes | memoryview, name: str = "model") -> "Params":

@@ -198,17 +198,13 @@ class Plan:
             raise UnknownClient(unknown, self.clients)
         return replace(self, members=tuple(m for m in self.members if m.client not in set(clients)))
 
-    def next_stage(
-        self, stage: Stage, *, join: Mapping[str, int] | None = None, leave: Collection[str] = ()
-    ) -> "Plan":
+    def next_stage(self, stage: Stage, *, join: Mapping[str, int] | None = None, leave: Collection[str] = ()) -> "Plan":
         """Open a stage: newcomers take the seats given, those who leave keep theirs but take no part."""
         unknown = set(leave) - set(self._by_client)
         if unknown:
             raise UnknownClient(unknown, self.clients)
         index = len(self.stages)
-        kept = tuple(
-            replace(m, left=index) if m.client in set(leave) and m.present(index) else m for m in self.members
-        )
+        kept = tuple(replace(m, left=index) if m.client in set(leave) and m.present(index) else m for m in self.members)
         new = tuple(Member(client, seat, joined=index) for client, seat in (join or {}).items())
         return replace(self, members=kept + new, stages=(*self.stages, stage))
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ..federation import Cohort, Learner, Leg, Recipe, Place, Round, handed_over, initial_model, march
+from ..federation import Cohort, Learner, Leg, Place, Recipe, Round, handed_over, initial_model, march
 from ..params import Params
 from ..plan import Cell, Change, Plan, Taint
 from .past import Past, cells, first_where, influences

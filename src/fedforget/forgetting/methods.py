@@ -1,0 +1,207 @@
+"""The methods of forgetting, as rows of one table, and the one call that runs any of them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ..errors import SettingError
+from ..federation import Cohort, Cost, Learner, Place, Round, Settings, Solver
+from ..params import Params
+from ..plan import Cell, Change, Plan, Taint
+from .calibrated import Calibration, calibrated
+from .clean import clean, references
+from .exact import exact
+from .guarantee import Guarantee, GuaranteeClass
+from .past import Past, cells, first_where
+from .rebuild import Rebuild, from_scratch, touched, touched_back_to_plain
+
+Algorithm = Literal["restart", "scratch", "calibrate", "clean"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way of forgetting.
+
+    `sharded` and `coded` say in which federation it is at home; the algorithm runs on any.
+    """
+
+    name: str
+    title: str
+    algorithm: Algorithm
+    grade: GuaranteeClass
+    sharded: bool = True
+    coded: bool = True
+    solver: Solver | None = None
+
+
+METHODS: Mapping[str, Method] = {
+    row.name: row
+    for row in (
+        Method("exact", "restart the shard before the leaver", "restart", "X1"),
+        Method("clean", "calibrate by lengths the leaver never touched", "clean", "X3"),
+        Method("calibrated", "calibrate by stored lengths", "calibrate", "A"),
+        Method("SE", "the paper: sharded, coded, calibrated", "calibrate", "A"),
+        Method("SE-uncoded", "the paper's, history kept plainly", "calibrate", "A", coded=False),
+        Method("FE", "FedEraser: one shard, uncoded, calibrated", "calibrate", "A", sharded=False, coded=False),
+        Method("FR", "retrain from scratch, one shard", "scratch", "X1", sharded=False, coded=False),
+        Method("RR", "RapidRetrain: from scratch by the diagonal Fisher", "scratch", "X3", False, False, "fisher"),
+    )
+}
+
+
+def method_named(name: str) -> Method:
+    if name not in METHODS:
+        raise SettingError("method", name, "one of " + ", ".join(METHODS))
+    return METHODS[name]
+
+
+def prepare_work(method: Method, plan: Plan, past: Past, change: Change) -> Rebuild:
+    """What the method would make again; changes nothing."""
+    taints: dict[Cell, Taint]
+    if method.algorithm == "scratch":
+        taints = from_scratch(plan, past)
+    elif method.algorithm == "restart":
+        taints = touched_back_to_plain(plan, past, change)
+    else:
+        taints = touched(plan, past, change)
+    return Rebuild(plan, plan.without(change.leave), change, past, taints)
+
+
+def forget(
+    method: Method,
+    cohort: Cohort,
+    learner: Learner,
+    work: Rebuild,
+    settings: Settings,
+    calibration: Calibration | None = None,
+) -> Iterator[Round]:
+    """The rounds of the next generation, of the same kind as training yields."""
+    settings = replace(settings, solver=method.solver) if method.solver else settings
+    calibration = calibration or Calibration()
+    if method.algorithm == "calibrate":
+        return calibrated(cohort, learner, work, settings, calibration)
+    if method.algorithm == "clean":
+        return clean(cohort, learner, work, settings, calibration)
+    return exact(cohort, learner, work, settings)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a forget would touch and cost, without doing it."""
+
+    taints: Mapping[Cell, Taint]
+    rounds: int
+    client_epochs: int
+    guarantee: Guarantee
+
+
+def estimate(method: Method, work: Rebuild, settings: Settings, calibration: Calibration | None = None) -> Estimate:
+    """Count the rounds and client-epochs from the plan and the rosters: exact, unless clients get lost."""
+    calibration = calibration or Calibration()
+    if method.algorithm == "clean" and calibration.length is None:
+        references(work)
+    rounds = epochs = 0
+    for cell, taint in work.taints.items():
+        if not work.after.present(*cell):
+            continue
+        for index in range(taint.round, work.past.rounds(cell)):
+            rounds += 1
+            epochs += _round_epochs(method, work, Place(*cell, index), taint, settings, calibration)
+    return Estimate(work.taints, rounds, epochs, assess(method, work, (), calibration))
+
+
+def _round_epochs(
+    method: Method, work: Rebuild, place: Place, taint: Taint, settings: Settings, calibration: Calibration
+) -> int:
+    if method.algorithm in ("restart", "scratch"):
+        return settings.epochs * len(work.after.cohort(*place))
+    if place.round == taint.round and not taint.inherited:
+        return 0
+    if not calibration.keeps(taint.round, place.round):
+        return 0
+    if method.algorithm == "clean":
+        return calibration.epochs(settings.epochs) * len(work.after.cohort(*place))
+    retained = [c for c in work.past.measures(place).roster if c not in work.change.leave]
+    return calibration.epochs(settings.epochs) * len(retained)
+
+
+def total_cost(rounds: Iterator[Round] | tuple[Round, ...]) -> Cost:
+    total = Cost()
+    for round in rounds:
+        total = total + round.cost
+    return total
+
+
+def assess(
+    method: Method,
+    work: Rebuild,
+    rebuilt: tuple[Round, ...],
+    calibration: Calibration | None = None,
+    conditions: tuple[str, ...] = (),
+) -> Guarantee:
+    """The class the outcome has earned, and why. `conditions`: what the engine knows to have changed."""
+    calibration = calibration or Calibration()
+    if not work.taints:
+        return Guarantee("X0", "no leaver was ever drawn into a recorded round")
+    merged = merged_taints(work)
+    note = f"; a merged hand-over carried the leavers into {merged}" if merged else ""
+    if method.grade == "X1":
+        lost = conditions + _lost(work, rebuilt)
+        where = _restarts(work)
+        if lost:
+            return Guarantee("X2", f"restarted {where}, but conditions changed{note}", lost)
+        return Guarantee("X1", f"restarted {where}, before any leaver took part{note}")
+    if method.grade == "X3":
+        if method.algorithm == "scratch":
+            return Guarantee("X3", f"retrained from scratch by another algorithm than training ({method.solver}){note}")
+        lengths = (
+            f"a public constant, {calibration.length:g}"
+            if calibration.length is not None
+            else ", ".join(f"shard {s} by shard {d}" for s, d in references(work).items())
+        )
+        return Guarantee("X3", f"{_restarts(work)}; step lengths from {lengths}{note}")
+    return Guarantee("A", f"stored step lengths were measured while the leavers took part{note}")
+
+
+def _restarts(work: Rebuild) -> str:
+    parts = [f"stage {t} shard {s} from round {taint.round}" for (t, s), taint in sorted(work.taints.items())]
+    return ", ".join(parts[:3]) + (f" and {len(parts) - 3} more" if len(parts) > 3 else "")
+
+
+def merged_taints(work: Rebuild) -> str:
+    """The shards a `merged` hand-over tainted although none of their own clients leaves."""
+    own = {work.before.shard_of(c) for c in work.change.clients}
+    merged = {t for t, stage in enumerate(work.before.stages) if stage.handover == "merged"}
+    caught = sorted({s for (t, s) in work.taints if s not in own and any(m <= t for m in merged)})
+    return ", ".join(f"shard {s}" for s in caught)
+
+
+def _lost(work: Rebuild, rebuilt: tuple[Round, ...]) -> tuple[str, ...]:
+    """Clients lost in the replayed rounds, then or now: the replay did not meet the same conditions."""
+    found = [f"{a.client} was lost in {r.place} of the replay" for r in rebuilt for a in r.absent if a.lost]
+    for cell, taint in sorted(work.taints.items()):
+        for index in range(taint.round, work.past.rounds(cell)):
+            place = Place(*cell, index)
+            found += [f"{c} had been lost in {place}" for c in work.past.lost(place) if c not in work.change.leave]
+    return tuple(found)
+
+
+def standing(plan: Plan, past: Past) -> dict[int, GuaranteeClass]:
+    """What each shard's lineage is worth by how its rounds were made, whoever was forgotten."""
+    grades: dict[int, GuaranteeClass] = {}
+    for shard in range(plan.shards):
+        grade: GuaranteeClass = "X1"
+        for cell in cells(plan, past):
+            if cell[1] != shard:
+                continue
+            if first_where(past, cell, lambda kind: kind == "calibrated") is not None:
+                grade = "A"
+            elif grade == "X1" and first_where(past, cell, lambda kind: kind == "clean") is not None:
+                grade = "X3"
+        grades[shard] = grade
+    return grades
+
+
+def with_progress(work: Rebuild, done: Mapping[Cell, tuple[int, Params]]) -> Rebuild:
+    """The same work, going on from where an interrupted run had got to."""
+    return replace(work, done=done)

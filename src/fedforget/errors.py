@@ -10,6 +10,7 @@
     │   ├── NotAWorkspace
     │   ├── WorkspaceExists
     │   ├── LedgerTooNew                          written by a later version of FedForget
+    │   ├── Unfinished                            a forget was interrupted and goes first
     │   └── NotTrained                            nothing there yet to forget from or serve
     ├── WorkspaceBusy                         4   another process works on it now
     ├── Damaged                               5   a file's bytes are not those that were written
@@ -101,6 +102,15 @@ class NotTrained(WorkspaceError):
     def __init__(self, path: object, needed: str = "a trained model") -> None:
         self.path = str(path)
         super().__init__(f"{path} has no {needed.removeprefix('a ')} yet; `fedforget train {path}` goes first")
+
+
+class Unfinished(WorkspaceError):
+    def __init__(self, path: object, clients: Iterable[str], method: str) -> None:
+        self.path, self.clients, self.method = str(path), tuple(sorted(clients)), method
+        super().__init__(
+            f"{path} is in the middle of forgetting {', '.join(self.clients)} ({method}); "
+            f"`fedforget forget {path}` takes it to its end first"
+        )
 
 
 class WorkspaceBusy(FedForgetError):

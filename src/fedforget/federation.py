@@ -18,7 +18,7 @@ from .plan import Cell, Plan
 from .seeds import derive
 
 Solver = Literal["sgd", "fisher", "hutchinson"]
-Kind = Literal["plain", "prepared", "calibrated", "clean", "skipped"]
+Kind = Literal["plain", "retrained", "prepared", "calibrated", "clean", "skipped"]
 
 
 class Learner(Protocol):
@@ -191,6 +191,7 @@ class Averaging:
 
     plan: Plan
     settings: Settings
+    kind: Kind = "plain"
 
     def ask(self, place: Place, start: Params) -> tuple[FitTask, ...]:
         return ask(self.plan, self.plan.cohort(*place), place, start, self.settings.epochs, self.settings.solver)
@@ -198,7 +199,7 @@ class Averaging:
     def fold(self, place: Place, start: Params, results: Iterable[FitResult]) -> Round:
         uploads, absent, cost = sift(self.ask(place, start), start, results)
         model = average(start, uploads, self.settings.weighted)
-        return Round(place, start, uploads, model, absent, cost)
+        return Round(place, start, uploads, model, absent, cost, self.kind)
 
 
 def ask(
@@ -266,7 +267,7 @@ def _origin(plan: Plan, stage: int) -> int:
 def handed_over(plan: Plan, cell: Cell, final: Callable[[Cell], Params], initial: Params) -> Params:
     """The model a cell begins from: its own past, a new start, or the average of all living shards."""
     stage, _ = cell
-    before = [c for c in plan.predecessors(cell) if plan.living(*c)]
+    before = plan.predecessors(cell)
     if not before:
         return initial
     if plan.stages[stage].handover == "lineage":

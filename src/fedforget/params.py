@@ -86,10 +86,10 @@ class Params:
     vector: Vector
 
     def __post_init__(self) -> None:
-        if self.vector.dtype != np.float32 or self.vector.shape != (self.layout.size,):
-            raise SettingError(
-                "vector", (str(self.vector.dtype), self.vector.shape), f"float32 of ({self.layout.size},)"
-            )
+        found = self.vector
+        if found.dtype != np.float32 or found.shape != (self.layout.size,) or not found.flags.c_contiguous:
+            expected = f"float32 of ({self.layout.size},), contiguous"
+            raise SettingError("vector", (str(found.dtype), found.shape, found.strides), expected)
         if self.vector.flags.writeable:
             frozen = self.vector.view()
             frozen.flags.writeable = False
@@ -103,8 +103,8 @@ class Params:
         for name, value, dtype in zip(names, values, dtypes, strict=True):
             if value.dtype.kind not in "fiub":
                 raise SettingError(f"tensor {name}", dtype, "of real numbers or integers")
-            if dtype != "float32" and value.size and np.abs(value.astype(np.int64)).max() > _EXACT_INT:
-                raise SettingError(f"counter {name}", int(np.abs(value).max()), f"at most {_EXACT_INT}")
+            if dtype != "float32" and value.size and max(int(value.max()), -int(value.min())) > _EXACT_INT:
+                raise SettingError(f"counter {name}", max(int(value.max()), -int(value.min())), f"at most {_EXACT_INT}")
         layout = Layout(names, tuple(v.shape for v in values), dtypes)
         vector = np.empty(layout.size, np.float32)
         for part, value in zip(layout.slices, values, strict=True):
@@ -160,7 +160,7 @@ class Params:
             raise Damaged(name, "a safetensors header", f"{len(view)} bytes")
         try:
             layout = _layout(json.loads(bytes(view[8 : 8 + length])))
-        except (ValueError, KeyError, TypeError, AttributeError) as fault:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
             raise Damaged(name, "a safetensors header", f"{type(fault).__name__}: {fault}") from fault
         if len(view) - 8 - length != 4 * layout.size:
             raise Damaged(name, f"{4 * layout.size} bytes of numbers", f"{len(view) - 8 - length}")
@@ -183,12 +183,13 @@ class Params:
         if factor == 1.0:
             return end
         start, step = self.vector.astype(np.float64), end.vector.astype(np.float64)
-        step -= start
-        step *= factor
-        step += start
-        for part in self.layout.counters:
-            step[part] = end.vector[part]
-        return Params(self.layout, step.astype(np.float32))
+        with np.errstate(over="ignore", invalid="ignore"):  # what leaves float32 becomes infinite: see `is_finite`
+            step -= start
+            step *= factor
+            step += start
+            for part in self.layout.counters:
+                step[part] = end.vector[part]
+            return Params(self.layout, step.astype(np.float32))
 
 
 def _layout(fields: dict[str, Any]) -> Layout:
@@ -196,9 +197,13 @@ def _layout(fields: dict[str, Any]) -> Layout:
     rows = sorted(fields.items(), key=lambda row: row[1]["data_offsets"])
     if any(row["dtype"] != "F32" for _, row in rows):
         raise ValueError("a tensor is not F32")
+    if any(type(d) is not int or d < 0 for _, row in rows for d in row["shape"]):
+        raise ValueError("a shape is not of counts")
+    if any(np.dtype(dtype).kind not in "iub" for dtype in counters.values()):
+        raise ValueError("a counter is not of integers")
     layout = Layout(
         tuple(name for name, _ in rows),
-        tuple(tuple(int(d) for d in row["shape"]) for _, row in rows),
+        tuple(tuple(row["shape"]) for _, row in rows),
         tuple(counters.get(name, "float32") for name, _ in rows),
     )
     for (name, row), part in zip(rows, layout.slices, strict=True):

@@ -254,11 +254,10 @@ class Plan:
         return Taint(min(inherited), inherited=True)
 
     def predecessors(self, cell: Cell) -> tuple[Cell, ...]:
-        """The cells whose final models this cell began from."""
+        """The cells whose final models this cell began from: only living ones hand over."""
         stage, shard = cell
         handover = self.stages[stage].handover
         if stage == 0 or handover == "fresh":
             return ()
-        if handover == "lineage":
-            return ((stage - 1, shard),)
-        return tuple((stage - 1, s) for s in range(self.shards))
+        shards = (shard,) if handover == "lineage" else range(self.shards)
+        return tuple((stage - 1, s) for s in shards if self.living(stage - 1, s))

@@ -13,8 +13,7 @@ def derive(seed: int, purpose: str, *where: int | str) -> int:
     """A 64-bit seed for one purpose at one place; fields are length-prefixed so that no two places collide."""
     mac = hashlib.blake2b(digest_size=8, key=int(seed).to_bytes(16, "little", signed=True))
     for field in (purpose, *where):
-        tag = b"i" if isinstance(field, int) else b"s"
-        text = str(field).encode()
+        tag, text = (b"s", field.encode()) if isinstance(field, str) else (b"i", str(int(field)).encode())
         mac.update(tag + len(text).to_bytes(4, "little") + text)
     return int.from_bytes(mac.digest(), "little")
 

@@ -33,13 +33,15 @@ class Field:
         return self.bits // 8
 
     def multiply(self, a: ArrayLike, b: ArrayLike) -> Elements:
-        return self.exp[self.log[np.asarray(a)] + self.log[np.asarray(b)]]
+        result: Elements = self.exp[self.log[np.asarray(a)] + self.log[np.asarray(b)]]
+        return result
 
     def inverse(self, a: ArrayLike) -> Elements:
         elements = np.asarray(a)
         if np.any(elements == 0):
             raise ZeroDivisionError("zero has no inverse")
-        return self.exp[self.order - 1 - self.log[elements]]
+        result: Elements = self.exp[self.order - 1 - self.log[elements]]
+        return result
 
     def divide(self, a: ArrayLike, b: ArrayLike) -> Elements:
         return self.multiply(a, self.inverse(b))
@@ -91,7 +93,8 @@ def lagrange(gf: Field, nodes: Elements, targets: Elements) -> Elements:
     between = gf.log[nodes[:, None] ^ nodes[None, :]]
     np.fill_diagonal(between, 0)
     logs = apart.sum(axis=1)[:, None] - apart - between.sum(axis=1)[None, :]
-    return gf.exp[logs % period]
+    result: Elements = gf.exp[logs % period]
+    return result
 
 
 def invert(gf: Field, matrix: Elements) -> Elements:

@@ -1,8 +1,8 @@
 """Matrix times blocks over GF(2⁸) or GF(2¹⁶): what a kernel is, and one in plain NumPy.
 
 How symbols lie in a block. GF(2⁸): each byte is one. GF(2¹⁶): byte j of the first half is the low byte and byte j
-of the second half the high byte of symbol j. So a block is one or two *planes* of bytes, multiplication by a constant is an
-8×8 matrix over GF(2) between planes, and one kernel serves both fields.
+of the second half the high byte of symbol j. So a block is one or two *planes* of bytes, multiplication by a constant
+is an 8×8 matrix over GF(2) between each two planes, and one kernel serves both fields.
 """
 
 import os
@@ -16,14 +16,15 @@ from numpy.typing import NDArray
 from fedforget.coding.field import Elements, Field
 
 Plane = NDArray[np.uint8]
+CHUNK = 1 << 16  # bytes of a plane at a time: larger spills the caches, smaller pays NumPy's call
 PARALLEL_FROM = 1 << 19  # below this many bytes of work starting a thread costs more than it saves
 
 
 class Kernel(Protocol):
     """outputs = matrix · inputs, or outputs ^= matrix · inputs when accumulating.
 
-    Inputs and outputs are contiguous arrays of bytes, all of one length, a multiple of the field's symbol.
-    No output may overlap another or an input.
+    Inputs and outputs are contiguous planes, all of one length: `gf.bytes` of them for each column and each row of the
+    matrix, low bytes first. No output may overlap another or an input.
     """
 
     @property
@@ -84,11 +85,10 @@ class NumpyKernel:
     """Plain NumPy. c·b is the sum of b·xⁱ over the bits i of c: doubling once per input, then only XOR.
 
     With many outputs the sixteen sums of each four doublings are formed first, and every output takes one sum per
-    four bits of its coefficient. NumPy releases the GIL on arrays of this size, so threads help.
+    four bits of its coefficient. One thread: calls this short spend their gain on handing over the GIL.
     """
 
     name = "numpy"
-    CHUNK = 1 << 15  # bytes of a plane at a time: larger spills the caches, smaller pays NumPy's call
 
     def apply(
         self,
@@ -99,46 +99,55 @@ class NumpyKernel:
         *,
         accumulate: bool = False,
     ) -> None:
-        sources, targets = planes(gf, inputs), planes(gf, outputs)
-        if not targets or not len(targets[0]):
-            return
-        length = len(targets[0])
-
-        def work(start: int, stop: int) -> None:
-            for left in range(start, stop, self.CHUNK):
-                part = slice(left, min(left + self.CHUNK, stop))
-                _chunk(gf, matrix, [s[part] for s in sources], [t[part] for t in targets], accumulate)
-
-        busy = length * (len(sources) + len(targets)) >= PARALLEL_FROM
-        spread(work, length, self.CHUNK, workers() if busy else 1)
+        for left in range(0, len(outputs[0]) if outputs else 0, CHUNK):
+            part = slice(left, left + CHUNK)
+            _chunk(gf, matrix, [i[part] for i in inputs], [o[part] for o in outputs], accumulate)
 
 
-def _chunk(
-    gf: Field, matrix: Elements, sources: list[Plane], targets: list[Plane], accumulate: bool
-) -> None:
-    if not accumulate:
-        for target in targets:
-            target.fill(0)
+def _chunk(gf: Field, matrix: Elements, sources: list[Plane], targets: list[Plane], accumulate: bool) -> None:
     wide, size = gf.bytes, len(targets[0])
+    together = 4 // wide**2  # inputs whose multiples are at hand at once: what the caches hold
     many = len(matrix) > 11  # forming all sums of four costs 11 XORs and saves 2 of 4 per output
-    doubled = np.empty((gf.bits, wide, size), np.uint8)
-    sums = np.empty((gf.bits // 4, 16, wide, size), np.uint8) if many else None
-    for column in range(matrix.shape[1]):
-        for plane in range(wide):
-            doubled[0, plane] = sources[column * wide + plane]
-        for bit in range(1, gf.bits):
-            _double(gf, doubled[bit - 1], doubled[bit])
-        if sums is not None:
-            _all_sums(doubled, sums)
-        for row, factor in enumerate(matrix[:, column].tolist()):
-            if sums is not None:
-                terms = [sums[n, factor >> 4 * n & 15] for n in range(gf.bits // 4) if factor >> 4 * n & 15]
-            else:
-                terms = [doubled[bit] for bit in range(gf.bits) if factor >> bit & 1]
-            for term in terms:
-                for plane in range(wide):
-                    target = targets[row * wide + plane]
-                    np.bitwise_xor(target, term[plane], out=target)
+    step, shape = (4, 16) if many else (1, 2)
+    sums = np.empty((together, gf.bits // step, shape, wide, size), np.uint8)
+    for first in range(0, matrix.shape[1], together):
+        group = matrix[:, first : first + together]
+        for n in range(group.shape[1]):
+            _multiples(gf, sources[(first + n) * wide : (first + n + 1) * wide], sums[n])
+        for row, factors in enumerate(group.tolist()):
+            terms = [
+                sums[n, place, value]
+                for n, factor in enumerate(factors)
+                for place in range(gf.bits // step)
+                if (value := factor >> step * place & shape - 1)
+            ]
+            for plane in range(wide):
+                fresh = first == 0 and not accumulate
+                _add(targets[row * wide + plane], [term[plane] for term in terms], fresh)
+
+
+def _add(target: Plane, terms: list[Plane], fresh: bool) -> None:
+    """The sum of the terms, plus what the target holds unless it is fresh."""
+    if fresh and len(terms) > 1:
+        np.bitwise_xor(terms[0], terms[1], out=target)
+        terms = terms[2:]
+    elif fresh:
+        target.fill(0)
+    for term in terms:
+        np.bitwise_xor(target, term, out=target)
+
+
+def _multiples(gf: Field, source: list[Plane], sums: NDArray[np.uint8]) -> None:
+    """[place, value]: the source times value · 2^(step·place), for every value of `step` bits but zero."""
+    step = 4 if sums.shape[1] == 16 else 1
+    for plane, data in enumerate(source):
+        sums[0, 1, plane] = data
+    for bit in range(1, gf.bits):
+        _double(gf, sums[(bit - 1) // step, 1 << (bit - 1) % step], sums[bit // step, 1 << bit % step])
+    for value in range(3, sums.shape[1]):
+        top = 1 << value.bit_length() - 1
+        if value != top:
+            np.bitwise_xor(sums[:, value ^ top], sums[:, top], out=sums[:, value])
 
 
 def _double(gf: Field, source: NDArray[np.uint8], target: NDArray[np.uint8]) -> None:
@@ -150,15 +159,3 @@ def _double(gf: Field, source: NDArray[np.uint8], target: NDArray[np.uint8]) -> 
     for plane in range(gf.bytes):
         if low := gf.polynomial >> 8 * plane & 0xFF:
             target[plane] ^= spilt[-1].view(np.uint8) & low
-
-
-def _all_sums(doubled: NDArray[np.uint8], sums: NDArray[np.uint8]) -> None:
-    for nibble in range(len(sums)):
-        for value in range(1, 16):
-            top = value.bit_length() - 1
-            rest = value ^ 1 << top
-            term = doubled[4 * nibble + top]
-            if rest:
-                np.bitwise_xor(sums[nibble, rest], term, out=sums[nibble, value])
-            else:
-                sums[nibble, value] = term

@@ -1,4 +1,4 @@
-"""Ways of forgetting: exact (X1), clean (X3), calibrated (A), and the paper's FR, FE, RR and SE as rows of one table."""
+"""Ways of forgetting: exact (X1), clean (X3), calibrated (A), and the paper's FR, FE, RR, SE as rows of one table."""
 
 from .calibrated import Calibration
 from .guarantee import Guarantee, GuaranteeClass

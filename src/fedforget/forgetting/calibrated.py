@@ -17,6 +17,7 @@ from ..federation import (
     Cohort,
     FitResult,
     FitTask,
+    Kind,
     Learner,
     Place,
     Round,
@@ -79,7 +80,7 @@ class Calibrating:
     calibration: Calibration
 
     def _retained(self, place: Place) -> tuple[str, ...]:
-        return tuple(c for c in self.work.past.measures(place).roster if c not in self.work.change.leave)
+        return tuple(c for c in self.work.past.roster(place) if c not in self.work.change.leave)
 
     def ask(self, place: Place, start: Params) -> tuple[FitTask, ...]:
         taint = self.work.taints[place.cell]
@@ -95,12 +96,13 @@ class Calibrating:
             return Round(place, start, (), start, kind="skipped")
         uploads, absent, cost = sift(self.ask(place, start), start, results)
         stored = self.work.past.measures(place)
+        source = self.work.past.source(place)  # lengths borrowed before are borrowed still
         if self.calibration.compat == "released":
             model = released_step(start, uploads, stored, self.work.change.leave, self.settings.weighted)
-            return Round(place, start, uploads, model, absent, cost, "calibrated")
-        scaled, straight = rescale(start, uploads, [stored.norm(u.client) for u in uploads])
+            return Round(place, start, uploads, model, absent, cost, "calibrated", source)
+        scaled, left_out = rescale(start, uploads, [stored.norm(u.client) for u in uploads])
         model = average(start, scaled, self.settings.weighted)
-        return Round(place, start, scaled, model, absent + straight, cost, "calibrated")
+        return Round(place, start, scaled, model, absent + left_out, cost, "calibrated", source)
 
 
 def prepares(work: Rebuild, place: Place) -> bool:
@@ -110,25 +112,31 @@ def prepares(work: Rebuild, place: Place) -> bool:
 
 
 def prepare(work: Rebuild, place: Place, start: Params, weighted: bool) -> Round:
-    """eq. prepare: the mean of the retained uploads of the first round; costs no training."""
+    """eq. prepare: the mean of the retained uploads of the first round; costs no training.
+
+    What those uploads carry from an earlier forgetting, borrowed lengths or an approximate residue, goes with them.
+    """
     kept = tuple(u for u in work.past.uploads(place) if u.client not in work.change.clients)
-    return Round(place, start, kept, average(start, kept, weighted), kind="prepared")
+    kind: Kind = "calibrated" if work.past.kind(place) == "calibrated" else "prepared"
+    return Round(place, start, kept, average(start, kept, weighted), kind=kind, source=work.past.source(place))
 
 
 def rescale(
     start: Params, uploads: Sequence[Upload], lengths: Sequence[float]
 ) -> tuple[tuple[Upload, ...], tuple[Absence, ...]]:
-    """eq. retrain: each update gets the length given. One of length zero has no direction and is left out."""
+    """eq. retrain: each update gets the length given; one that cannot is left out and named."""
     kept: list[Upload] = []
     left_out: list[Absence] = []
     for upload, length in zip(uploads, lengths, strict=True):
         norm = float(np.sqrt(square_length(start, upload.params)))
-        if norm > 0.0:
-            kept.append(replace(upload, params=start.along(upload.params, length / norm)))
-        elif length == 0.0:
-            kept.append(upload)
-        else:
+        if norm == 0.0 and length > 0.0:
             left_out.append(Absence(upload.client, "refused: an update of length zero has no direction"))
+            continue
+        scaled = start.along(upload.params, length / norm) if norm > 0.0 else upload.params
+        if scaled.is_finite:
+            kept.append(replace(upload, params=scaled))
+        else:
+            left_out.append(Absence(upload.client, "refused: at the length it is given it leaves float32"))
     return tuple(kept), tuple(left_out)
 
 
@@ -152,5 +160,7 @@ def released_step(
     for part, length, norm in zip(start.layout.weights, lengths, norms, strict=True):
         begin = start.vector[part].astype(np.float64)
         step = (target.vector[part] - begin) * (length / norm if norm > 0 else 0.0)
-        vector[part] = (begin + step).astype(np.float32)
-    return Params(start.layout, vector)
+        with np.errstate(over="ignore"):
+            vector[part] = (begin + step).astype(np.float32)
+    model = Params(start.layout, vector)
+    return model if model.is_finite else start

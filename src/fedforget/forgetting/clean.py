@@ -13,7 +13,7 @@ from ..federation import Cohort, FitResult, FitTask, Learner, Place, Round, Sett
 from ..params import Params
 from .calibrated import Calibration, prepare, prepares, rescale
 from .past import Past, cells, first_where
-from .rebuild import Rebuild, run
+from .rebuild import Rebuild, run, with_ancestors
 
 
 def clean(
@@ -26,12 +26,12 @@ def clean(
 def references(work: Rebuild) -> dict[int, int]:
     """For each tainted shard, the shard whose lengths it may borrow: the next one around that is free of the leavers.
 
-    Free means: no cell of it is tainted in any stage, and no approximate forgetting left a residue in it that the
-    borrowed lengths would carry over.
+    Free means: no cell of it is tainted in any stage, and no approximate forgetting left a residue in its lineage
+    that the borrowed lengths would carry over. A shard that nobody is left in borrows nothing.
     """
     tainted = {shard for _, shard in work.taints}
     found: dict[int, int] = {}
-    for shard in sorted(tainted):
+    for shard in sorted({shard for (stage, shard) in work.taints if work.after.present(stage, shard)}):
         around = [(shard + step) % work.before.shards for step in range(1, work.before.shards)]
         usable = [d for d in around if d not in tainted and _usable(work, shard, d)]
         if not usable:
@@ -43,13 +43,14 @@ def references(work: Rebuild) -> dict[int, int]:
 
 def _usable(work: Rebuild, shard: int, donor: int) -> bool:
     past = work.past
-    for cell in cells(work.before, past):
-        if cell[1] == donor and first_where(past, cell, lambda kind: kind == "calibrated") is not None:
+    own = (cell for cell in cells(work.before, past) if cell[1] == donor)
+    for cell in with_ancestors(work.before, own):
+        if first_where(past, cell, lambda kind: kind == "calibrated") is not None:
             return False
     return all(
         _borrowed(past, Place(stage, donor, round)) is not None
         for (stage, s), taint in work.taints.items()
-        if s == shard
+        if s == shard and work.after.present(stage, s)
         for round in range(taint.round, past.rounds((stage, s)))
     )
 
@@ -57,9 +58,8 @@ def _usable(work: Rebuild, shard: int, donor: int) -> bool:
 def _borrowed(past: Past, place: Place) -> float | None:
     """The mean update length of the donor's round; of its nearest earlier one where nobody took part."""
     for round in range(min(place.round, past.rounds(place.cell) - 1), -1, -1):
-        measures = past.measures(place._replace(round=round))
-        if measures.roster:
-            return measures.mean_norm()
+        if past.roster(place._replace(round=round)):
+            return past.measures(place._replace(round=round)).mean_norm()
     return None
 
 
@@ -87,9 +87,9 @@ class Cleaning:
             return Round(place, start, (), start, kind="skipped")
         uploads, absent, cost = sift(self.ask(place, start), start, results)
         source = self.sources.get(place.shard)
-        scaled, straight = rescale(start, uploads, [self._length(place, source)] * len(uploads))
+        scaled, left_out = rescale(start, uploads, [self._length(place, source)] * len(uploads))
         model = average(start, scaled, self.settings.weighted)
-        return Round(place, start, scaled, model, absent + straight, cost, "clean", source)
+        return Round(place, start, scaled, model, absent + left_out, cost, "clean", source)
 
     def _length(self, place: Place, source: int | None) -> float:
         if source is None:

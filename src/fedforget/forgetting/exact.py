@@ -6,10 +6,10 @@ comes out is bit for bit the run the leavers never joined.
 
 from collections.abc import Iterator
 
-from ..federation import Averaging, Cohort, Learner, Round, Settings
+from ..federation import Averaging, Cohort, Kind, Learner, Round, Settings
 from .rebuild import Rebuild, run
 
 
-def exact(cohort: Cohort, learner: Learner, work: Rebuild, settings: Settings) -> Iterator[Round]:
-    """Plain training, again, without the leavers."""
-    return run(cohort, learner, work, Averaging(work.after, settings))
+def exact(cohort: Cohort, learner: Learner, work: Rebuild, settings: Settings, kind: Kind = "plain") -> Iterator[Round]:
+    """Plain training, again, without the leavers; `kind` says so where it is by another solver."""
+    return run(cohort, learner, work, Averaging(work.after, settings, kind))

@@ -1,19 +1,19 @@
 """The methods of forgetting, as rows of one table, and the one call that runs any of them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Protocol
 
 from ..errors import SettingError
-from ..federation import Cohort, Cost, Learner, Place, Round, Settings, Solver
+from ..federation import Absence, Cohort, Cost, Learner, Place, Round, Settings, Solver
 from ..params import Params
 from ..plan import Cell, Change, Plan, Taint
 from .calibrated import Calibration, calibrated
 from .clean import clean, references
 from .exact import exact
 from .guarantee import Guarantee, GuaranteeClass
-from .past import Past, cells, first_where
-from .rebuild import Rebuild, from_scratch, touched, touched_back_to_plain
+from .past import Past, cells
+from .rebuild import Rebuild, from_scratch, touched, touched_back_to_plain, with_ancestors
 
 Algorithm = Literal["restart", "scratch", "calibrate", "clean"]
 
@@ -76,13 +76,14 @@ def forget(
     calibration: Calibration | None = None,
 ) -> Iterator[Round]:
     """The rounds of the next generation, of the same kind as training yields."""
-    settings = replace(settings, solver=method.solver) if method.solver else settings
     calibration = calibration or Calibration()
     if method.algorithm == "calibrate":
         return calibrated(cohort, learner, work, settings, calibration)
     if method.algorithm == "clean":
         return clean(cohort, learner, work, settings, calibration)
-    return exact(cohort, learner, work, settings)
+    if method.solver in (None, settings.solver):
+        return exact(cohort, learner, work, settings)
+    return exact(cohort, learner, work, replace(settings, solver=method.solver), "retrained")
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ def _round_epochs(
         return 0
     if method.algorithm == "clean":
         return calibration.epochs(settings.epochs) * len(work.after.cohort(*place))
-    retained = [c for c in work.past.measures(place).roster if c not in work.change.leave]
+    retained = [c for c in work.past.roster(place) if c not in work.change.leave]
     return calibration.epochs(settings.epochs) * len(retained)
 
 
@@ -132,10 +133,20 @@ def total_cost(rounds: Iterator[Round] | tuple[Round, ...]) -> Cost:
     return total
 
 
+class Attended(Protocol):
+    """A round, or the ledger's row of one: who was missing where."""
+
+    @property
+    def place(self) -> Place: ...
+
+    @property
+    def absent(self) -> tuple[Absence, ...]: ...
+
+
 def assess(
     method: Method,
     work: Rebuild,
-    rebuilt: tuple[Round, ...],
+    rebuilt: Sequence[Attended],
     calibration: Calibration | None = None,
     conditions: tuple[str, ...] = (),
 ) -> Guarantee:
@@ -157,7 +168,7 @@ def assess(
         lengths = (
             f"a public constant, {calibration.length:g}"
             if calibration.length is not None
-            else ", ".join(f"shard {s} by shard {d}" for s, d in references(work).items())
+            else ", ".join(f"shard {s} by shard {d}" for s, d in references(work).items()) or "nowhere: nobody is left"
         )
         return Guarantee("X3", f"{_restarts(work)}; step lengths from {lengths}{note}")
     return Guarantee("A", f"stored step lengths were measured while the leavers took part{note}")
@@ -171,12 +182,12 @@ def _restarts(work: Rebuild) -> str:
 def merged_taints(work: Rebuild) -> str:
     """The shards a `merged` hand-over tainted although none of their own clients leaves."""
     own = {work.before.shard_of(c) for c in work.change.clients}
-    merged = {t for t, stage in enumerate(work.before.stages) if stage.handover == "merged"}
-    caught = sorted({s for (t, s) in work.taints if s not in own and any(m <= t for m in merged)})
+    reached = work.before.affected(work.change).keys() & work.taints.keys()  # no borrowed lengths: hand-over alone
+    caught = sorted({s for (_, s) in reached if s not in own})
     return ", ".join(f"shard {s}" for s in caught)
 
 
-def _lost(work: Rebuild, rebuilt: tuple[Round, ...]) -> tuple[str, ...]:
+def _lost(work: Rebuild, rebuilt: Sequence[Attended]) -> tuple[str, ...]:
     """Clients lost in the replayed rounds, then or now: the replay did not meet the same conditions."""
     found = [f"{a.client} was lost in {r.place} of the replay" for r in rebuilt for a in r.absent if a.lost]
     for cell, taint in sorted(work.taints.items()):
@@ -187,18 +198,12 @@ def _lost(work: Rebuild, rebuilt: tuple[Round, ...]) -> tuple[str, ...]:
 
 
 def standing(plan: Plan, past: Past) -> dict[int, GuaranteeClass]:
-    """What each shard's lineage is worth by how its rounds were made, whoever was forgotten."""
+    """What each shard's lineage, with all that was handed over to it, is worth by how its rounds were made."""
     grades: dict[int, GuaranteeClass] = {}
     for shard in range(plan.shards):
-        grade: GuaranteeClass = "X1"
-        for cell in cells(plan, past):
-            if cell[1] != shard:
-                continue
-            if first_where(past, cell, lambda kind: kind == "calibrated") is not None:
-                grade = "A"
-            elif grade == "X1" and first_where(past, cell, lambda kind: kind == "clean") is not None:
-                grade = "X3"
-        grades[shard] = grade
+        lineage = with_ancestors(plan, (c for c in cells(plan, past) if c[1] == shard))
+        kinds = {past.kind(Place(*cell, r)) for cell in lineage for r in range(past.rounds(cell))}
+        grades[shard] = "A" if "calibrated" in kinds else "X1" if kinds <= {"plain"} else "X3"
     return grades
 
 

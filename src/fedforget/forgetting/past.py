@@ -53,6 +53,9 @@ class Past(Protocol):
     def lost(self, place: Place) -> tuple[str, ...]:
         """Who was asked and lost on the way."""
 
+    def roster(self, place: Place) -> tuple[str, ...]:
+        """Whose uploads the round holds, without fetching any."""
+
     def checkpoint(self, place: Place) -> Params:
         """The model before the round."""
 
@@ -98,6 +101,9 @@ class Recorded:
 
     def lost(self, place: Place) -> tuple[str, ...]:
         return tuple(a.client for a in self._at(place).absent if a.lost)
+
+    def roster(self, place: Place) -> tuple[str, ...]:
+        return self._at(place).roster
 
     def checkpoint(self, place: Place) -> Params:
         return self._at(place).start

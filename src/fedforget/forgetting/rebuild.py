@@ -1,6 +1,6 @@
 """Rebuild: march a recipe over what a change taints, stage after stage, and nothing else."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ..federation import Cohort, Learner, Leg, Place, Recipe, Round, handed_over, initial_model, march
@@ -42,7 +42,7 @@ def touched_back_to_plain(plan: Plan, past: Past, change: Change) -> dict[Cell, 
     while True:
         taints = plan.affected(change, influences(plan, past), also)
         odd: dict[Cell, int] = {}
-        for cell in _with_ancestors(plan, taints):
+        for cell in with_ancestors(plan, taints):
             first = first_where(past, cell, lambda kind: kind != "plain")
             if first is not None:
                 odd[cell] = first
@@ -56,9 +56,10 @@ def from_scratch(plan: Plan, past: Past) -> dict[Cell, Taint]:
     return {cell: Taint(0) for cell in cells(plan, past)}
 
 
-def _with_ancestors(plan: Plan, taints: Mapping[Cell, Taint]) -> set[Cell]:
+def with_ancestors(plan: Plan, descendants: Iterable[Cell]) -> set[Cell]:
+    """The cells, and all those whose models went into theirs by hand-over."""
     found: set[Cell] = set()
-    frontier = set(taints)
+    frontier = set(descendants)
     while frontier:
         found |= frontier
         frontier = {p for cell in frontier for p in plan.predecessors(cell)} - found

@@ -7,6 +7,7 @@ w ← w − lr·m̂ / (√v̂ + ε).
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,8 @@ class Descent:
             raise SettingError("solver", solver, "'sgd' or 'fisher' for learners without second derivatives")
         weights: Tensors = {name: value.copy() for name, value in params.arrays().items()}
         step = self._fisher if solver == "fisher" else self._sgd
-        step(gradient, weights, batches(examples, self.batch, epochs, seed))
+        with np.errstate(over="ignore", invalid="ignore"):  # a model that diverges is refused by name, see `sift`
+            step(gradient, weights, batches(examples, self.batch, epochs, seed))
         return Params.of(weights)
 
     def _sgd(self, gradient: GradientOf, weights: Tensors, stream: Iterator[Examples]) -> None:
@@ -88,6 +90,10 @@ def batches(examples: Examples, size: int, epochs: int, seed: int) -> Iterator[E
         order = generator(seed, "order", epoch).permutation(len(examples))
         for at in range(0, len(order), size):
             yield examples.take(order[at : at + size])
+
+
+def flat(x: NDArray[Any]) -> NDArray[np.float32]:
+    return x.reshape(len(x), prod(x.shape[1:])).astype(np.float32, copy=False)
 
 
 def softmax(z: NDArray[Any]) -> NDArray[np.float32]:

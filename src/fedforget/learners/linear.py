@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ..examples import Examples
 from ..federation import Solver
 from ..params import Params
-from .descent import Descent, Gradient, softmax
+from .descent import Descent, Gradient, flat, softmax
 
 
 @dataclass(frozen=True)
@@ -34,19 +34,15 @@ class Softmax:
         return self.descent.run(self._gradient, params, examples, epochs, seed, solver)
 
     def predict(self, params: Params, x: NDArray[Any]) -> NDArray[np.float32]:
-        return softmax(_flat(x) @ params["weight"] + params["bias"])
+        return softmax(flat(x) @ params["weight"] + params["bias"])
 
     def _gradient(self, w: dict[str, NDArray[np.float32]], x: NDArray[Any], y: NDArray[Any]) -> Gradient:
-        flat = _flat(x)
-        slope = softmax(flat @ w["weight"] + w["bias"])
+        rows = flat(x)
+        slope = softmax(rows @ w["weight"] + w["bias"])
         slope[np.arange(len(y)), y] -= 1.0
         square = slope * slope
         n = np.float32(len(y))
         return Gradient(
-            {"weight": flat.T @ slope / n, "bias": slope.sum(axis=0) / n},
-            lambda: {"weight": (flat * flat).T @ square / n, "bias": square.sum(axis=0) / n},
+            {"weight": rows.T @ slope / n, "bias": slope.sum(axis=0) / n},
+            lambda: {"weight": (rows * rows).T @ square / n, "bias": square.sum(axis=0) / n},
         )
-
-
-def _flat(x: NDArray[Any]) -> NDArray[np.float32]:
-    return x.reshape(len(x), -1).astype(np.float32, copy=False)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ..examples import Examples
 from ..federation import Solver
 from ..params import Params
-from .descent import Descent, Gradient, softmax
+from .descent import Descent, Gradient, flat, softmax
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,12 @@ class MLP:
         return self.descent.run(self._gradient, params, examples, epochs, seed, solver)
 
     def predict(self, params: Params, x: NDArray[Any]) -> NDArray[np.float32]:
-        active = np.maximum(_flat(x) @ params["hidden.weight"] + params["hidden.bias"], 0.0)
+        active = np.maximum(flat(x) @ params["hidden.weight"] + params["hidden.bias"], 0.0)
         return softmax(active @ params["out.weight"] + params["out.bias"])
 
     def _gradient(self, w: dict[str, NDArray[np.float32]], x: NDArray[Any], y: NDArray[Any]) -> Gradient:
-        flat = _flat(x)
-        active = np.maximum(flat @ w["hidden.weight"] + w["hidden.bias"], 0.0)
+        rows = flat(x)
+        active = np.maximum(rows @ w["hidden.weight"] + w["hidden.bias"], 0.0)
         slope = softmax(active @ w["out.weight"] + w["out.bias"])
         slope[np.arange(len(y)), y] -= 1.0
         back = (slope @ w["out.weight"].T) * (active > 0)
@@ -49,20 +49,16 @@ class MLP:
         def squares() -> dict[str, NDArray[np.float32]]:
             s, b = slope * slope, back * back
             return {
-                "hidden.weight": (flat * flat).T @ b / n,
+                "hidden.weight": (rows * rows).T @ b / n,
                 "hidden.bias": b.sum(axis=0) / n,
                 "out.weight": (active * active).T @ s / n,
                 "out.bias": s.sum(axis=0) / n,
             }
 
         mean = {
-            "hidden.weight": flat.T @ back / n,
+            "hidden.weight": rows.T @ back / n,
             "hidden.bias": back.sum(axis=0) / n,
             "out.weight": active.T @ slope / n,
             "out.bias": slope.sum(axis=0) / n,
         }
         return Gradient(mean, squares)
-
-
-def _flat(x: NDArray[Any]) -> NDArray[np.float32]:
-    return x.reshape(len(x), -1).astype(np.float32, copy=False)

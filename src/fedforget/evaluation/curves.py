@@ -1,0 +1,185 @@
+"""What an attack's scores are worth: ROC curve, AUC, TPR at low FPR, with bootstrap intervals.
+
+An attack that is right on average about nobody may be certain about a few, and it is those few who are harmed:
+so TPR at 0.1 % and 1 % FPR stand beside the AUC (Carlini et al. 2022). A blind attacker's TPR is the FPR, its AUC ½.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import SettingError
+from ..seeds import generator
+
+Floats = NDArray[np.float64]
+LOW_FPRS = (0.001, 0.01)
+
+
+@dataclass(frozen=True, eq=False)
+class Roc:
+    """Corners of the curve from (0, 0) to (1, 1), one per distinct score, highest score first."""
+
+    fpr: Floats
+    tpr: Floats
+    thresholds: Floats  # attack answers "member" at scores ≥ this; the first is +∞
+
+    @property
+    def auc(self) -> float:
+        """The area under straight lines between corners: ties count half."""
+        return float(np.sum(np.diff(self.fpr) * (self.tpr[1:] + self.tpr[:-1]) / 2))
+
+    def tpr_at(self, fpr: float) -> float:
+        """The best TPR of a threshold whose FPR is at most this: no line is drawn between corners."""
+        return float(self.tpr[np.searchsorted(self.fpr, fpr, side="right") - 1])
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A TPR at one FPR; None where the sample is too small to tell, and why."""
+
+    fpr: float
+    tpr: float | None
+    interval: tuple[float, float] | None = None
+    reason: str = ""
+
+    @property
+    def times_blind(self) -> float | None:
+        """How many times a blind attacker's TPR."""
+        return None if self.tpr is None else self.tpr / self.fpr
+
+
+@dataclass(frozen=True)
+class Attack:
+    """An attack's worth on a sample of members and non-members."""
+
+    auc: float
+    interval: tuple[float, float]
+    rates: tuple[Rate, ...]
+    members: int
+    others: int
+
+    @property
+    def apart(self) -> float:
+        """|2·AUC − 1|: how well the two can be told apart by whoever may turn the scores round; 0 is not at all."""
+        return abs(2 * self.auc - 1)
+
+    def rate(self, fpr: float) -> Rate:
+        found = [r for r in self.rates if r.fpr == fpr]
+        if not found:
+            raise SettingError("fpr", fpr, "one of " + ", ".join(f"{r.fpr:g}" for r in self.rates))
+        return found[0]
+
+
+def roc(scores: NDArray[Any], members: NDArray[Any]) -> Roc:
+    """Higher scores mean "member"; equal scores make one corner."""
+    s, m = _checked(scores, members)
+    levels, level = np.unique(s, return_inverse=True)
+    inside = np.bincount(level[m], minlength=len(levels)).astype(np.float64)
+    outside = np.bincount(level[~m], minlength=len(levels)).astype(np.float64)
+    return _curve(levels, inside, outside)
+
+
+def _curve(levels: Floats, inside: Floats, outside: Floats) -> Roc:
+    """From weights of members and non-members at each level, levels ascending."""
+    tpr = np.concatenate(([0.0], np.cumsum(inside[::-1]))) / inside.sum()
+    fpr = np.concatenate(([0.0], np.cumsum(outside[::-1]))) / outside.sum()
+    return Roc(fpr, tpr, np.concatenate(([np.inf], levels[::-1])))
+
+
+def auc(scores: NDArray[Any], members: NDArray[Any]) -> float:
+    """The chance that a member scores above a non-member, ties half."""
+    return roc(scores, members).auc
+
+
+def tpr_at(scores: NDArray[Any], members: NDArray[Any], fpr: float) -> Rate:
+    """With fewer than 1/FPR non-members a single false alarm is above the FPR: then nothing is said."""
+    curve = roc(scores, members)
+    return _rate(curve, fpr, int(np.sum(~np.asarray(members, dtype=bool))))
+
+
+def _rate(curve: Roc, fpr: float, others: int) -> Rate:
+    if not 0 < fpr < 1:
+        raise SettingError("fpr", fpr, "between 0 and 1")
+    if others * fpr < 1 - 1e-9:
+        needed = int(np.ceil(1 / fpr - 1e-9))
+        return Rate(fpr, None, None, f"{others} non-members are too few for an FPR of {fpr:g}: {needed} are needed")
+    return Rate(fpr, curve.tpr_at(fpr))
+
+
+def assess_attack(
+    scores: NDArray[Any],
+    members: NDArray[Any],
+    *,
+    groups: NDArray[Any] | None = None,
+    fprs: Sequence[float] = LOW_FPRS,
+    resamples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Attack:
+    """AUC and TPRs with percentile bootstrap intervals.
+
+    Without `groups`, members and non-members are drawn again each for themselves. `groups` names what was sampled
+    together (examples of one client, scores of one model): then whole groups are drawn, for their scores move
+    together and drawing them one by one would make the intervals too narrow.
+    """
+    if not 0 < level < 1:
+        raise SettingError("level", level, "between 0 and 1")
+    if resamples < 1:
+        raise SettingError("resamples", resamples, "1 or more")
+    s, m = _checked(scores, members)
+    levels, at = np.unique(s, return_inverse=True)
+    curve, others = roc(s, m), int(np.sum(~m))
+    rates = [_rate(curve, fpr, others) for fpr in fprs]
+    areas, tprs = [], []
+    for weight in _draws(m, groups, resamples, seed):
+        inside = np.bincount(at[m], weights=weight[m], minlength=len(levels)).astype(np.float64)
+        outside = np.bincount(at[~m], weights=weight[~m], minlength=len(levels)).astype(np.float64)
+        if not inside.any() or not outside.any():  # a draw of groups that has one kind only says nothing
+            continue
+        drawn = _curve(levels, inside, outside)
+        areas.append(drawn.auc)
+        tprs.append([drawn.tpr_at(fpr) for fpr in fprs])
+    if not areas:
+        raise SettingError("groups", "given", "such that a draw of them has members and non-members")
+    ends = 100 * np.array([(1 - level) / 2, (1 + level) / 2])
+    low, high = np.percentile(areas, ends)
+    bounds = np.percentile(np.array(tprs), ends, axis=0)
+    held = tuple(
+        r if r.tpr is None else Rate(r.fpr, r.tpr, (float(bounds[0, i]), float(bounds[1, i])))
+        for i, r in enumerate(rates)
+    )
+    return Attack(curve.auc, (float(low), float(high)), held, int(m.sum()), others)
+
+
+def _draws(
+    members: NDArray[np.bool_], groups: NDArray[Any] | None, resamples: int, seed: int
+) -> Iterator[NDArray[np.float64]]:
+    """How often each score is drawn, one array a resample."""
+    random = generator(seed, "bootstrap")
+    if groups is None:
+        sides = [np.flatnonzero(members), np.flatnonzero(~members)]
+        for _ in range(resamples):
+            weight = np.zeros(len(members))
+            for rows in sides:
+                weight[rows] = np.bincount(random.integers(len(rows), size=len(rows)), minlength=len(rows))
+            yield weight
+        return
+    if len(groups) != len(members):
+        raise SettingError("groups", len(groups), f"one a score, {len(members)}")
+    names, group = np.unique(groups, return_inverse=True)
+    for _ in range(resamples):
+        yield np.bincount(random.integers(len(names), size=len(names)), minlength=len(names))[group].astype(np.float64)
+
+
+def _checked(scores: NDArray[Any], members: NDArray[Any]) -> tuple[Floats, NDArray[np.bool_]]:
+    s, m = np.asarray(scores, dtype=np.float64).ravel(), np.asarray(members, dtype=bool).ravel()
+    if s.shape != m.shape:
+        raise SettingError("scores", s.shape, f"one a membership, {m.shape}")
+    if np.isnan(s).any():
+        raise SettingError("scores", "NaN", "numbers that can be put in order")
+    if not m.any() or m.all():
+        raise SettingError("members", int(m.sum()), f"some but not all of {len(m)}")
+    return s, m

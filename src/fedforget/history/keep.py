@@ -1,0 +1,168 @@
+"""Keep: a group of rounds → records → seal → stripe → encode → place; what comes back is the ledger's entry.
+
+`full` keeps every upload. `lean` keeps what any forget can ask for: before a round in which somebody takes part for
+the first time, the model and that round's uploads; of every round the updates' inner products.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..coding import Code, ReedSolomon, block_length, code_named, stripe
+from ..errors import SettingError
+from ..federation import Round, average
+from ..forgetting.past import Measures
+from ..manifest import Bundle, Entry, Keeping, Label, Record, RecordKind, RoundRow, Spot
+from ..plan import Plan
+from ..sealing import Sealed, Vault, seal
+from ..seeds import derive
+from ..slices import ALL_SHARDS, HEAD, SERVER, SliceStore
+
+PLAIN = "rs8/1/1/0"  # one slice that is the record itself
+
+
+@dataclass(frozen=True)
+class Keeper:
+    """Records rounds for one plan under one epoch key."""
+
+    federation: str
+    plan: Plan
+    keeping: Keeping
+    weighted: bool
+    vault: Vault
+    store: SliceStore
+
+    def record(
+        self, rounds: Sequence[Round], generation: int, others: Mapping[int, Mapping[Label, bytes]] | None = None
+    ) -> Entry:
+        """Place one round index of any number of shards. `others` (cross layout): lanes that stay as they are."""
+        sealed = {r.place.shard: self._sealed(r, generation) for r in rounds}
+        bundles: list[Bundle] = []
+        if self.keeping.layout == "cross":
+            lanes = {**(others or {}), **{s: _bodies(rows) for s, rows in sealed.items()}}
+            bundles += self._cross(rounds[0].place.stage, rounds[0].place.round, generation, lanes)
+        else:
+            bundles += [b for r in rounds for b in self._striped(r, generation, sealed[r.place.shard])]
+        heads = [self._head(r, generation) for r in rounds]
+        records = [_entry(s, plain) for rows in sealed.values() for s, plain in rows]
+        records += [record for record, _ in heads]
+        return Entry(
+            tuple(RoundRow.of(r, generation) for r in rounds),
+            tuple(records),
+            tuple(bundles + [bundle for _, bundle in heads]),
+        )
+
+    def recode(self, stage: int, round: int, generation: int, lanes: Mapping[int, Mapping[Label, bytes]]) -> Entry:
+        """A round's cross slices made again of the lanes given, sealed as they are."""
+        return Entry((), (), tuple(self._cross(stage, round, generation, lanes)))
+
+    # --- what is kept of a round --------------------------------------------------------------------------
+
+    def _sealed(self, round: Round, generation: int) -> list[tuple[Sealed, int]]:
+        code = self.code_of(round.place.stage, round.place.shard).description
+        found = []
+        for kind, client, blob in self._parts(round):
+            label = Label(self.federation, *round.place, generation, kind, client, code, self.keeping.compress)
+            found.append((seal(self.vault, self.keeping.cipher, label, blob), len(blob)))
+        return found
+
+    def _parts(self, round: Round) -> Iterable[tuple[RecordKind, str, bytes]]:
+        lean = self.keeping.keep == "lean"
+        first = bool(self.plan.newcomers(*round.place)) or round.kind != "plain"
+        if not lean or first:
+            yield from (("upload", u.client, u.params.to_bytes()) for u in round.uploads)
+        if lean:
+            measures = Measures.of(round)
+            yield "gram", "", measures.gram.astype("<f8").tobytes()
+        if lean and first and round.place.round > 0:
+            yield "start", "", round.start.to_bytes()
+        if not lean and round.uploads and average(round.start, round.uploads, self.weighted) != round.model:
+            yield "model", "", round.model.to_bytes()
+
+    # --- how it is laid out -------------------------------------------------------------------------------
+
+    def code_of(self, stage: int, shard: int) -> Code:
+        """The shard's code: of n holders any k, or in the same proportion where the shard has fewer clients."""
+        if self.keeping.layout == "server":
+            return code_named(PLAIN)
+        if self.keeping.layout == "cross":
+            n = len(self.holders(stage, ALL_SHARDS))
+            if n < self.plan.shards:
+                raise SettingError("holders", n, f"at least the number of shards, {self.plan.shards}, for layout cross")
+            return ReedSolomon(n, self.plan.shards)
+        n = len(self.holders(stage, shard))
+        return ReedSolomon(n, max(1, -(-n * self.keeping.threshold // self.keeping.holders)))
+
+    def holders(self, stage: int, shard: int, without: Iterable[str] = ()) -> tuple[str, ...]:
+        """The n present clients with the smallest keyed hash: of the shard, or of all (cross)."""
+        if self.keeping.layout == "server":
+            return (SERVER,)
+        shards = range(self.plan.shards) if shard == ALL_SHARDS else (shard,)
+        out = set(without)
+        present = [c for s in shards for c in self.plan.present(stage, s) if c not in out]
+        ranked = sorted(present, key=lambda c: (derive(self.plan.seed, "holder", stage, shard, c), c))
+        return tuple(ranked[: self.keeping.holders])
+
+    def _striped(self, round: Round, generation: int, sealed: Sequence[tuple[Sealed, int]]) -> Iterable[Bundle]:
+        if not sealed:
+            return
+        stage, shard, index = round.place
+        code, offset, spots = self.code_of(stage, shard), 0, []
+        columns: list[list[np.ndarray]] = [[] for _ in range(code.k)]
+        for record, _ in sealed:
+            spots.append(Spot(record.label, offset))
+            offset += block_length(len(record.body), code.k)
+            for column, piece in zip(columns, stripe(record.body, code.k), strict=True):
+                column.append(piece)
+        blocks = [np.concatenate(column) for column in columns]
+        yield self._placed((stage, shard, index, generation), code, blocks, spots, self.holders(stage, shard))
+
+    def _cross(
+        self, stage: int, round: int, generation: int, lanes: Mapping[int, Mapping[Label, bytes]]
+    ) -> Iterable[Bundle]:
+        """The paper's layout: block s of the round is shard s's records, padded to the longest block."""
+        if not any(lanes.values()):
+            return
+        code, spots = self.code_of(stage, ALL_SHARDS), []
+        blocks = [bytearray() for _ in range(self.plan.shards)]
+        for lane, bodies in sorted(lanes.items()):
+            for label, body in bodies.items():
+                spots.append(Spot(label, len(blocks[lane]), lane))
+                blocks[lane] += body
+        width = block_length(max(map(len, blocks)), 1)
+        padded = [np.frombuffer(bytes(b).ljust(width, b"\0"), np.uint8) for b in blocks]
+        holders = self.holders(stage, ALL_SHARDS)
+        yield self._placed((stage, ALL_SHARDS, round, generation), code, padded, spots, holders)
+
+    def _head(self, round: Round, generation: int) -> tuple[Record, Bundle]:
+        """The newest model, sealed, at the server: what is served and where training goes on."""
+        blob = round.model.to_bytes()
+        label = Label(self.federation, *round.place, generation, "head", "", PLAIN)
+        sealed = seal(self.vault, self.keeping.cipher, label, blob)
+        blocks, where = stripe(sealed.body, 1), (*round.place, generation)
+        return _entry(sealed, len(blob)), self._placed(where, code_named(PLAIN), blocks, [Spot(label, 0)], (HEAD,))
+
+    def _placed(
+        self,
+        where: tuple[int, int, int, int],
+        code: Code,
+        blocks: Sequence[np.ndarray],
+        spots: Sequence[Spot],
+        holders: tuple[str, ...],
+    ) -> Bundle:
+        slices = code.encode(blocks)
+        hashes = tuple(hashlib.sha256(s).hexdigest() for s in slices)
+        bundle = Bundle(*where, code.description, len(blocks[0]), tuple(spots), holders, hashes)
+        for key, piece in zip(bundle.keys, slices, strict=True):
+            self.store.put(key, piece)
+        return bundle
+
+
+def _entry(sealed: Sealed, plain: int) -> Record:
+    return Record(sealed.label, plain, len(sealed.body), sealed.digest, sealed.wrapped)
+
+
+def _bodies(rows: Sequence[tuple[Sealed, int]]) -> dict[Label, bytes]:
+    return {sealed.label: sealed.body for sealed, _ in rows}

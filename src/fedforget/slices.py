@@ -1,0 +1,39 @@
+"""Slices: what a holder keeps, and the seam to where it keeps it."""
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+SERVER = "server"  # the holder that is not a client: histories kept plainly
+ALL_SHARDS = -1  # the shard of a slice that mixes all of them (layout "cross")
+VACANT = "server.vacant"  # the holder of a slice nobody could take over
+HEAD = "server.head"  # keeps the newest model of every shard
+
+
+class SliceKey(NamedTuple):
+    stage: int
+    shard: int
+    round: int
+    generation: int
+    holder: str
+
+    def __str__(self) -> str:
+        return (
+            f"slice of stage {self.stage}, shard {self.shard}, round {self.round}, "
+            f"generation {self.generation} at {self.holder}"
+        )
+
+
+class SliceStore(Protocol):
+    """Where slices lie: a dict, a directory, or the clients of a federation."""
+
+    def put(self, key: SliceKey, blob: bytes) -> None:
+        """Keep a slice, durably, whole or not at all."""
+
+    def get(self, key: SliceKey) -> bytes | None:
+        """The bytes, or None where the holder is away or has none."""
+
+    def delete(self, key: SliceKey) -> bool:
+        """Whether the holder acknowledged that it has it no more."""
+
+    def keys(self, holder: str | None = None) -> Iterator[SliceKey]:
+        """Every slice there is, or one holder's."""

@@ -1,0 +1,362 @@
+"""Ledger: one database that says what is in force. Every change of state is one transaction.
+
+Slices and key files are written before the transaction that names them and deleted after the one that gives them
+up, so a crash at any point leaves at most strays, never a gap.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from ..errors import Damaged, LedgerTooNew, StorageFull
+from ..federation import Place
+from ..manifest import Bundle, Entry, Label, Record, RoundRow
+from ..plan import Cell, Member, Stage
+from ..slices import SliceKey
+from . import rows, tables
+from .disk import Probe, _quiet
+
+Clock = Callable[[], datetime]
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class Event:
+    seq: int
+    time: str
+    kind: str
+    body: Mapping[str, Any]
+    previous: str
+    hash: str
+
+
+@dataclass(frozen=True)
+class Request:
+    """A wish to be forgotten, as far as it has got."""
+
+    id: int
+    state: str  # "rebuilding" | "executed"
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Ledger:
+    engine: sa.Engine
+    url: str
+    probe: Probe = _quiet
+    clock: Clock = _now
+
+    # --- opening ------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def create(url: str, settings: Mapping[str, Any], probe: Probe = _quiet, clock: Clock = _now) -> "Ledger":
+        ledger = Ledger(_engine(url), url, probe, clock)
+        with ledger.transaction("create") as db:
+            tables.schema.create_all(db)
+            _set(db, "version", tables.VERSION)
+            _set(db, "settings", dict(settings))
+            _set(db, "epoch", 0)
+            ledger._append(db, "created", {"settings": dict(settings)})
+        return ledger
+
+    @staticmethod
+    def open(url: str, probe: Probe = _quiet, clock: Clock = _now) -> "Ledger":
+        ledger = Ledger(_engine(url), url, probe, clock)
+        try:
+            version = ledger.get("version")
+        except (sa.exc.DatabaseError, KeyError) as fault:
+            raise Damaged(url, "a ledger", str(getattr(fault, "orig", fault))) from fault
+        if version > tables.VERSION:
+            raise LedgerTooNew(url, version, tables.VERSION)
+        return ledger
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    @contextmanager
+    def transaction(self, name: str) -> Iterator[sa.Connection]:
+        """All of it or nothing; the commit is announced to the probe."""
+        try:
+            with self.engine.begin() as db:
+                yield db
+                self.probe("commit", name)
+        except sa.exc.OperationalError as fault:
+            if "full" in str(fault.orig):
+                raise StorageFull(self.url) from fault
+            if "malformed" in str(fault.orig):
+                raise Damaged(self.url, "a database", str(fault.orig)) from fault
+            raise
+        except sa.exc.DatabaseError as fault:
+            raise Damaged(self.url, "a database", str(fault.orig)) from fault
+
+    # --- reading ------------------------------------------------------------------------------------------
+
+    def get(self, key: str) -> Any:
+        with self.engine.connect() as db:
+            value = db.scalar(sa.select(tables.meta.c.value).where(tables.meta.c.key == key))
+        if value is None:
+            raise KeyError(key)
+        return json.loads(value)
+
+    def _all(self, statement: sa.Select[Any]) -> list[Mapping[str, Any]]:
+        try:
+            with self.engine.connect() as db:
+                return [dict(row) for row in db.execute(statement).mappings()]
+        except sa.exc.DatabaseError as fault:
+            raise Damaged(self.url, "a database", str(fault.orig)) from fault
+
+    def members(self) -> tuple[tuple[Member, int | None], ...]:
+        """Every seat ever given, and the request that emptied it."""
+        found = self._all(sa.select(tables.members).order_by(tables.members.c.seat))
+        return tuple((Member(r["client"], r["seat"], r["joined"], r["left"]), r["forgotten"]) for r in found)
+
+    def stages(self) -> tuple[Stage, ...]:
+        found = self._all(sa.select(tables.stages).order_by(tables.stages.c.stage))
+        return tuple(Stage(r["rounds"], r["handover"]) for r in found)
+
+    def rounds(self, pending: int | None = None) -> dict[Place, RoundRow]:
+        query = sa.select(tables.rounds).where(_in_force(tables.rounds, pending))
+        found = [rows.read_round(r) for r in self._all(query)]
+        return {row.place: row for row in sorted(found, key=lambda r: r.place)}
+
+    def records(self, federation: str, pending: int | None = None) -> dict[Label, Record]:
+        query = sa.select(tables.records).where(_in_force(tables.records, pending)).order_by(tables.records.c.id)
+        found = [rows.read_record(federation, r) for r in self._all(query)]
+        return {record.label: record for record in found}
+
+    def bundles(self, federation: str, pending: int | None = None) -> tuple[Bundle, ...]:
+        query = sa.select(tables.bundles).where(_in_force(tables.bundles, pending)).order_by(tables.bundles.c.id)
+        return tuple(rows.read_bundle(federation, r) for r in self._all(query))
+
+    def debts(self) -> tuple[SliceKey, ...]:
+        return tuple(sorted(rows.read_debt(r) for r in self._all(sa.select(tables.debts))))
+
+    def requests(self) -> tuple[Request, ...]:
+        found = self._all(sa.select(tables.requests).order_by(tables.requests.c.id))
+        return tuple(Request(r["id"], r["state"], r["body"]) for r in found)
+
+    def events(self) -> Iterator[Event]:
+        for r in self._all(sa.select(tables.events).order_by(tables.events.c.seq)):
+            yield Event(r["seq"], r["time"], r["kind"], json.loads(r["body"]), r["previous"], r["hash"])
+
+    # --- membership ---------------------------------------------------------------------------------------
+
+    def open_stage(self, index: int, stage: Stage, members: Iterable[Member]) -> None:
+        """A new stage with everybody's seat as it is from now on."""
+        with self.transaction("stage") as db:
+            db.execute(sa.insert(tables.stages).values(stage=index, **asdict(stage)))
+            known = set(db.scalars(sa.select(tables.members.c.client)))
+            for m in members:
+                if m.client in known:
+                    db.execute(sa.update(tables.members).where(tables.members.c.client == m.client).values(left=m.left))
+                else:
+                    db.execute(sa.insert(tables.members).values(**asdict(m)))
+            self._append(db, "stage", {"stage": index, **asdict(stage)})
+
+    # --- rounds -------------------------------------------------------------------------------------------
+
+    def enter(self, entry: Entry, pending: int | None = None, paid: Iterable[SliceKey] = ()) -> tuple[SliceKey, ...]:
+        """Rounds, records and bundles in force (or pending); older heads of the same cells give way.
+
+        Returns the slices that are now owed deletion; `paid` are debts meanwhile settled.
+        """
+        with self.transaction("enter") as db:
+            _forgive(db, paid)
+            owed: list[SliceKey] = []
+            for row in entry.rounds:
+                owed += _drop_heads(db, row.place.cell, pending)
+            _insert(db, tables.rounds, [rows.round_row(r, pending) for r in entry.rounds])
+            _insert(db, tables.records, [rows.record_row(r, pending) for r in entry.records])
+            _insert(db, tables.bundles, [rows.bundle_row(b, pending) for b in entry.bundles])
+            for row in entry.rounds:
+                body = {**row.place._asdict(), "generation": row.generation, "kind": row.kind}
+                self._append(db, "round", {**body, "start": row.start_digest, "model": row.model_digest})
+            _owe(db, owed)
+        return tuple(owed)
+
+    def replace_bundle(self, bundle: Bundle, gone: Sequence[SliceKey]) -> None:
+        """The same slices on other holders (repair); what the old ones still hold is owed deletion."""
+        b = tables.bundles.c
+        with self.transaction("repair") as db:
+            where = [getattr(b, n) == getattr(bundle, n) for n in ("stage", "shard", "round", "generation")]
+            changes = {"holders": list(bundle.holders), "hashes": list(bundle.hashes)}
+            db.execute(sa.update(tables.bundles).where(*where, b.head.is_(False)).values(**changes))
+            _owe(db, gone)
+            self._append(db, "repaired", {"bundle": str(bundle), "holders": [k.holder for k in gone]})
+
+    # --- forgetting ---------------------------------------------------------------------------------------
+
+    def open_request(self, body: Mapping[str, Any]) -> Request:
+        with self.transaction("request") as db:
+            last = db.scalar(sa.select(sa.func.max(tables.requests.c.id))) or 0
+            row = {"id": last + 1, "state": "rebuilding", "body": dict(body)}
+            db.execute(sa.insert(tables.requests).values(**row))
+            self._append(db, "requested", {"request": last + 1})
+        return Request(last + 1, "rebuilding", body)
+
+    def switch(
+        self,
+        request: Request,
+        taints: Mapping[Cell, int],
+        rewrapped: Mapping[Label, bytes],
+        epoch: int,
+        outcome: Mapping[str, Any],
+        federation: str,
+    ) -> None:
+        """The one step in which a forget takes effect.
+
+        Old rounds, their records and keys leave the database; the pending ones come in force; surviving keys lie
+        under the new epoch key; the leavers' seats are empty; the old slices are owed deletion.
+        """
+        with self.transaction("switch") as db:
+            owed = _retire(db, federation, taints, request.id)
+            for table in (tables.rounds, tables.records, tables.bundles):
+                db.execute(sa.update(table).where(table.c.pending == request.id).values(pending=None))
+            _rewrap(db, federation, rewrapped)
+            for client in request.body["leave"]:
+                m = tables.members
+                db.execute(sa.update(m).where(m.c.client == client).values(forgotten=request.id))
+            done = {**request.body, "outcome": dict(outcome)}
+            r = tables.requests
+            db.execute(sa.update(r).where(r.c.id == request.id).values(state="executed", body=done))
+            _set(db, "epoch", epoch)
+            _owe(db, owed)
+            self._append(db, "forgotten", {"request": request.id, "epoch": epoch, **outcome})
+
+    def pay(self, keys: Iterable[SliceKey]) -> None:
+        """Deletions that holders acknowledged."""
+        with self.transaction("pay") as db:
+            _forgive(db, keys)
+
+    def reset_after_restore(self, epoch: int, forgotten: Sequence[str]) -> tuple[SliceKey, ...]:
+        """An old backup: its keys are gone with their epoch. Empty the history, empty the seats that must be."""
+        with self.transaction("restore") as db:
+            owed = [k for b in db.execute(sa.select(tables.bundles)).mappings() for k in rows.read_bundle("", dict(b)).keys]
+            for table in (tables.rounds, tables.records, tables.bundles):
+                db.execute(sa.delete(table))
+            m = tables.members
+            db.execute(sa.update(m).where(m.c.client.in_(forgotten), m.c.forgotten.is_(None)).values(forgotten=0))
+            r = tables.requests
+            db.execute(sa.update(r).where(r.c.state == "rebuilding").values(state="overtaken"))
+            _set(db, "epoch", epoch)
+            _owe(db, owed)
+            self._append(db, "restored", {"epoch": epoch, "forgotten": len(forgotten)})
+        return tuple(owed)
+
+    # --- the chain ----------------------------------------------------------------------------------------
+
+    def _append(self, db: sa.Connection, kind: str, body: Mapping[str, Any]) -> None:
+        e = tables.events
+        last = db.execute(sa.select(e.c.seq, e.c.hash).order_by(e.c.seq.desc()).limit(1)).first()
+        seq, previous = (last.seq + 1, last.hash) if last else (0, "0" * 64)
+        text = json.dumps(body, sort_keys=True, separators=(",", ":"))
+        time = self.clock().isoformat(timespec="seconds")
+        row = {"seq": seq, "time": time, "kind": kind, "body": text, "previous": previous}
+        db.execute(sa.insert(e).values(**row, hash=event_hash(seq, time, kind, text, previous)))
+
+    def broken_link(self) -> int | None:
+        """The first event whose hash does not follow from what is before it."""
+        previous = "0" * 64
+        for at, r in enumerate(self._all(sa.select(tables.events).order_by(tables.events.c.seq))):
+            fits = r["hash"] == event_hash(at, r["time"], r["kind"], r["body"], previous)
+            if r["seq"] != at or r["previous"] != previous or not fits:
+                return at
+            previous = r["hash"]
+        return None
+
+
+def event_hash(seq: int, time: str, kind: str, body: str, previous: str) -> str:
+    return hashlib.sha256("\n".join((str(seq), time, kind, previous, body)).encode()).hexdigest()
+
+
+# --- statements ---------------------------------------------------------------------------------------------
+
+
+def _engine(url: str) -> sa.Engine:
+    engine = sa.create_engine(url, poolclass=sa.pool.StaticPool if ":memory:" in url else None)
+    if engine.dialect.name == "sqlite":
+        sa.event.listen(engine, "connect", _sqlite_settings)
+    return engine
+
+
+def _sqlite_settings(connection: Any, _: Any) -> None:
+    """Rollback journal, synced to the last byte; deleted content overwritten; no memory map."""
+    cursor = connection.cursor()
+    for pragma in ("journal_mode=DELETE", "synchronous=EXTRA", "secure_delete=ON", "foreign_keys=ON", "mmap_size=0"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _in_force(table: sa.Table, pending: int | None) -> sa.ColumnElement[bool]:
+    return table.c.pending.is_(None) if pending is None else table.c.pending == pending
+
+
+def _set(db: sa.Connection, key: str, value: Any) -> None:
+    db.execute(sa.delete(tables.meta).where(tables.meta.c.key == key))
+    db.execute(sa.insert(tables.meta).values(key=key, value=json.dumps(value, sort_keys=True)))
+
+
+def _insert(db: sa.Connection, table: sa.Table, values: list[dict[str, Any]]) -> None:
+    if values:
+        db.execute(sa.insert(table), values)
+
+
+def _owe(db: sa.Connection, keys: Iterable[SliceKey]) -> None:
+    _insert(db, tables.debts, [key._asdict() for key in sorted(set(keys))])
+
+
+def _forgive(db: sa.Connection, keys: Iterable[SliceKey]) -> None:
+    d = tables.debts.c
+    for key in keys:
+        db.execute(sa.delete(tables.debts).where(*(getattr(d, n) == v for n, v in key._asdict().items())))
+
+
+def _drop_heads(db: sa.Connection, cell: Cell, pending: int | None) -> list[SliceKey]:
+    b, r = tables.bundles, tables.records
+    mine = (b.c.stage == cell[0], b.c.shard == cell[1], b.c.head.is_(True), _in_force(b, pending))
+    found = [rows.read_bundle("", dict(row)) for row in db.execute(sa.select(b).where(*mine)).mappings()]
+    db.execute(sa.delete(b).where(*mine))
+    db.execute(
+        sa.delete(r).where(r.c.stage == cell[0], r.c.shard == cell[1], r.c.kind == "head", _in_force(r, pending))
+    )
+    return [key for bundle in found for key in bundle.keys]
+
+
+def _retire(db: sa.Connection, federation: str, taints: Mapping[Cell, int], request: int) -> list[SliceKey]:
+    """Take what is tainted, and the cross bundles that have been made anew, out of the database."""
+    owed: list[SliceKey] = []
+    b = tables.bundles
+    anew = sa.select(b.c.stage, b.c.round).where(b.c.pending == request, b.c.shard == -1)
+    again = {(row.stage, row.round) for row in db.execute(anew)}
+    for row in db.execute(sa.select(b).where(b.c.pending.is_(None))).mappings():
+        tainted = taints.get((row["stage"], row["shard"]))
+        if (row["shard"] == -1 and (row["stage"], row["round"]) in again) or (
+            tainted is not None and row["round"] >= tainted
+        ):
+            owed += rows.read_bundle(federation, dict(row)).keys
+            db.execute(sa.delete(b).where(b.c.id == row["id"]))
+    for (stage, shard), first in taints.items():
+        for table in (tables.rounds, tables.records):
+            c = table.c
+            db.execute(
+                sa.delete(table).where(c.pending.is_(None), c.stage == stage, c.shard == shard, c.round >= first)
+            )
+    return owed
+
+
+def _rewrap(db: sa.Connection, federation: str, rewrapped: Mapping[Label, bytes]) -> None:
+    r = tables.records
+    names = ("stage", "shard", "round", "generation", "kind", "client")
+    if rewrapped:
+        match = sa.and_(*(getattr(r.c, n) == sa.bindparam(f"_{n}") for n in names))
+        values = [{**{f"_{n}": getattr(label, n) for n in names}, "_key": key} for label, key in rewrapped.items()]
+        db.execute(sa.update(r).where(match).values(wrapped=sa.bindparam("_key")), values)

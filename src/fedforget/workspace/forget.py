@@ -1,0 +1,189 @@
+"""Forget: the request's way from the plan to the switch, each step durable, each resumable."""
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from ..federation import Place
+from ..forgetting import (
+    Calibration,
+    Method,
+    Rebuild,
+    assess,
+    estimate,
+    forget,
+    method_named,
+    prepare_work,
+)
+from ..manifest import Label
+from ..params import Params
+from ..plan import Cell, Change, Taint
+from ..slices import ALL_SHARDS
+from ..storage.ledger import Request
+from . import settle
+from .progress import Progress, by_index
+from .reports import ForgetReport, Reach
+from .state import State
+
+if TYPE_CHECKING:
+    from .workspace import Workspace
+
+
+def open_request(space: "Workspace", change: Change, method: str, calibration: Calibration) -> Request:
+    """Enter the request once it is known that it can be carried out."""
+    row, state = method_named(method), space.state()
+    work = prepare_work(row, state.plan, state.past, change)
+    estimate(row, work, space.settings.training, calibration)  # raises what would stop it half-way
+    body = {
+        "leave": sorted(change.leave),
+        "edit": sorted(change.edit),
+        "method": method,
+        "calibration": asdict(calibration),
+        "before": digests(state),
+    }
+    return space.ledger.open_request(body)
+
+
+def carry_out(space: "Workspace", request: Request, progress: Progress) -> ForgetReport:
+    """Rebuild what is tainted, switch, delete. May be called again after any interruption."""
+    began = time.perf_counter()
+    state = space.state()
+    method, calibration = method_named(request.body["method"]), Calibration(**request.body["calibration"])
+    change = Change(frozenset(request.body["leave"]), frozenset(request.body["edit"]))
+    work = prepare_work(method, state.plan, state.past, change)
+    rebuild(space, state, request, method, calibration, work, progress)
+    made = tuple(space.ledger.rounds(request.id).values())
+    guarantee = assess(method, work, made, calibration)
+    outcome: dict[str, Any] = {
+        "guarantee": {"grade": guarantee.grade, "reason": guarantee.reason},
+        "touches": [asdict(r) for r in reaches(work)],
+    }
+    destroyed = switch(space, state, request, work, outcome)
+    after = space.state()
+    debts = space.ledger.debts()
+    owed = settle.delete(space, debts)
+    space.keys.destroy_all_but(after.vault.epoch)
+    settle.move_slices(space, after, change.leave)
+    return ForgetReport(
+        request.id,
+        tuple(sorted(change.leave)),
+        method.name,
+        guarantee,
+        reaches(work),
+        len(made),
+        sum(r.cost.client_epochs for r in made),
+        sum(r.cost.seconds for r in made),
+        sum(r.cost.slowest for r in made),
+        time.perf_counter() - began,
+        request.body["before"],
+        digests(after),
+        destroyed,
+        len(debts) - len(owed),
+        len(owed),
+        tuple(sorted({s for (t, s) in work.emptied if t == state.stage and not after.plan.living(t, s)})),
+    )
+
+
+def rebuild(
+    space: "Workspace",
+    state: State,
+    request: Request,
+    method: Method,
+    calibration: Calibration,
+    work: Rebuild,
+    progress: Progress,
+) -> None:
+    """Make the tainted rounds again as pending ones, going on from the last that was kept."""
+    pending = space.state(request.id)
+    done: dict[Cell, tuple[int, Params]] = {}
+    for cell in {p.cell for p in pending.rows}:
+        last = max(p.round for p in pending.rows if p.cell == cell)
+        done[cell] = (last + 1, pending.past.final(cell))
+    work = replace(work, done=done)
+    total = sum(state.done(c) - t.round for c, t in work.taints.items() if work.after.present(*c))
+    finished = len(pending.rows)
+    progress("forgetting", finished, total)
+    march = forget(method, space.cohort, space.learner, work, space.settings.training, calibration)
+    for group in by_index(march, lambda stage, index: _shards_at(work, stage, index)):
+        dropped = _tainted_shards(work, group[0].place.stage, group[0].place.round)
+        space.keep(state, group, plan=work.after, generation=state.vault.epoch + 1, pending=request.id, dropped=dropped)
+        finished += len(group)
+        progress("forgetting", finished, total)
+    if space.settings.keeping.layout == "cross":
+        _drop_emptied_lanes(space, state, request, work)
+
+
+def _shards_at(work: Rebuild, stage: int, index: int) -> int:
+    """How many shards of the stage have that round made again."""
+    count = 0
+    for cell, taint in work.taints.items():
+        first = work.done[cell][0] if cell in work.done else taint.round
+        count += cell[0] == stage and bool(work.after.present(*cell)) and first <= index < work.past.rounds(cell)
+    return count
+
+
+def lanes(state: State, stage: int, round: int, without: Collection[int]) -> Mapping[int, Mapping[Label, bytes]]:
+    """The cross layout's blocks of a round as they were sealed, but for some shards'."""
+    for bundle in state.history:
+        if (bundle.stage, bundle.shard, bundle.round) == (stage, ALL_SHARDS, round):
+            found: dict[int, dict[Label, bytes]] = {}
+            kept = [s.label for s in bundle.spots if s.lane not in without]
+            for label, body in state.archive.sealed(bundle, kept).items():
+                found.setdefault(label.shard, {})[label] = body
+            return found
+    return {}
+
+
+def _drop_emptied_lanes(space: "Workspace", state: State, request: Request, work: Rebuild) -> None:
+    """Shards nobody is left in make no round, but their blocks are still mixed into the others' slices."""
+    made = {(b.stage, b.round) for b in space.ledger.bundles(space.settings.federation, request.id)}
+    for stage, round in sorted(
+        {(t, r) for (t, s) in work.emptied for r in range(work.taints[t, s].round, state.done((t, s)))} - made
+    ):
+        rest = lanes(state, stage, round, without=_tainted_shards(work, stage, round))
+        entry = state.keeper(work.after).recode(stage, round, state.vault.epoch + 1, rest)
+        space.ledger.enter(entry, request.id)
+
+
+def _tainted_shards(work: Rebuild, stage: int, round: int) -> set[int]:
+    return {s for (t, s), taint in work.taints.items() if t == stage and taint.round <= round}
+
+
+def switch(space: "Workspace", state: State, request: Request, work: Rebuild, outcome: Mapping[str, Any]) -> int:
+    """New epoch key, tombstones, then the one transaction. Returns how many records' keys it destroyed."""
+    pending = space.state(request.id)
+    survivors = {label: record for label, record in state.records.items() if not _tainted(label, work.taints)}
+    vault = space.keys.make(state.vault.epoch + 1)
+    rewrapped = {
+        label: vault.wrap(state.vault.unwrap(record.wrapped, label), label)
+        for label, record in (*survivors.items(), *pending.records.items())
+    }
+    space.keys.bury(space.settings.federation, request.body["leave"])
+    firsts = {cell: taint.round for cell, taint in work.taints.items()}
+    space.ledger.switch(request, firsts, rewrapped, vault.epoch, outcome, space.settings.federation)
+    return len(state.records) - len(survivors)
+
+
+def _tainted(label: Label, taints: Mapping[Cell, Taint]) -> bool:
+    taint = taints.get((label.stage, label.shard))
+    return taint is not None and label.round >= taint.round
+
+
+def reaches(work: Rebuild) -> tuple[Reach, ...]:
+    return tuple(
+        Reach(t, s, taint.round, work.past.rounds((t, s)) - taint.round, taint.inherited)
+        for (t, s), taint in sorted(work.taints.items())
+    )
+
+
+def digests(state: State) -> dict[str, str]:
+    """The served shard models' digests."""
+    found = {}
+    for shard in state.plan.living_shards(state.stage):
+        cell = (state.stage, shard)
+        if state.done(cell):
+            found[str(shard)] = state.rows[Place(*cell, state.done(cell) - 1)].model_digest
+        else:
+            found[str(shard)] = state.final(cell).digest
+    return found

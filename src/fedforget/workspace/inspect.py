@@ -1,0 +1,134 @@
+"""Inspect: what a workspace is, would do and is worth. Nothing here changes anything."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, get_args
+
+from ..evaluation.combination import Combine, combine
+from ..evaluation.quality import accuracy, loss
+from ..examples import Examples
+from ..forgetting import Calibration, Method, estimate, prepare_work, standing
+from ..params import Params
+from ..plan import Change
+from ..slices import HEAD, SERVER
+from .forget import reaches
+from .reports import EvaluateReport, PlanReport, Score, ShardStatus, StatusReport
+from .state import State, unfinished
+
+if TYPE_CHECKING:
+    from .workspace import Workspace
+
+
+def plan_report(space: "Workspace", change: Change, method: Method, calibration: Calibration) -> PlanReport:
+    state = space.state()
+    work = prepare_work(method, state.plan, state.past, change)
+    found = estimate(method, work, space.settings.training, calibration)
+    return PlanReport(
+        tuple(sorted(change.clients)),
+        method.name,
+        reaches(work),
+        found.rounds,
+        found.client_epochs,
+        _seconds(state, found.client_epochs),
+        found.guarantee,
+        tuple(sorted({s for t, s in work.emptied if t == state.stage and not work.after.living(t, s)})),
+    )
+
+
+def _seconds(state: State, client_epochs: int) -> float | None:
+    """By what a client-epoch took so far."""
+    spent = sum(row.cost.seconds for row in state.rows.values())
+    epochs = sum(row.cost.client_epochs for row in state.rows.values())
+    return client_epochs * spent / epochs if epochs else None
+
+
+def status_report(space: "Workspace", members: bool) -> StatusReport:
+    state = space.state()
+    request = unfinished(space.ledger)
+    server, fullest, total = stored_bytes(state)
+    return StatusReport(
+        str(space.path),
+        state.settings.federation,
+        state.settings.task,
+        state.settings.learner,
+        state.stage,
+        state.plan.stages[state.stage].handover,
+        tuple(_shard_status(state, shard) for shard in range(state.plan.shards)),
+        sum(m.present(state.stage) for m in state.plan.members),
+        tuple(sorted(state.forgotten)),
+        sum(r.state == "executed" for r in space.ledger.requests()),
+        tuple(request.body["leave"]) if request else (),
+        state.vault.epoch,
+        len(space.ledger.debts()),
+        state.settings.keeping.layout,
+        state.settings.keeping.keep,
+        tuple(sorted({b.code for b in state.history})),
+        len({h for b in state.history for h in b.holders}),
+        server,
+        fullest,
+        total,
+        tuple((c, state.plan.shard_of(c)) for c in state.plan.clients) if members else (),
+    )
+
+
+def _shard_status(state: State, shard: int) -> ShardStatus:
+    cell = (state.stage, shard)
+    done = state.done(cell)
+    generations = [row.generation for place, row in state.rows.items() if place.shard == shard]
+    living = state.plan.living(*cell)
+    return ShardStatus(
+        shard,
+        len(state.plan.present(*cell)),
+        done,
+        state.plan.stages[state.stage].rounds,
+        max(generations, default=0),
+        standing(state.plan, state.past)[shard],
+        living,
+        state.final(cell).digest if living else "",
+    )
+
+
+def stored_bytes(state: State) -> tuple[int, int, int]:
+    """Bytes of slices on the server, on the fullest holder, and over all, from the manifests."""
+    held: dict[str, int] = {}
+    for bundle in state.bundles:
+        for key in bundle.keys:
+            held[key.holder] = held.get(key.holder, 0) + bundle.width
+    server = held.pop(SERVER, 0) + held.pop(HEAD, 0)
+    return server, max(held.values(), default=0), server + sum(held.values())
+
+
+def evaluate_report(space: "Workspace") -> EvaluateReport:
+    """Accuracy of every shard model and every combination, on test, retained and forgotten examples."""
+    state, task = space.state(), space.task
+    models = list(state.served().items())
+    present = [c for c in state.plan.clients if c in task.examples]
+    retained = _joined(task.examples[c] for c in present)
+    forgotten = _joined(task.examples[c] for c in sorted(state.forgotten) if c in task.examples)
+    scores = [
+        _score(space, f"shard {shard}", "average", [model], task.test, retained, forgotten) for shard, model in models
+    ]
+    for kind in get_args(Combine):
+        every = [model for _, model in models]
+        scores.append(_score(space, kind, kind, every, task.test, retained, forgotten))
+    return EvaluateReport(tuple(scores), len(task.test))
+
+
+def _joined(parts: Iterable[Examples]) -> Examples | None:
+    found = [p for p in parts if len(p)]
+    return Examples.join(found) if found else None
+
+
+def _score(
+    space: "Workspace",
+    name: str,
+    kind: Combine,
+    models: list[Params],
+    test: Examples,
+    retained: Examples | None,
+    forgotten: Examples | None,
+) -> Score:
+    def on(examples: Examples | None) -> float | None:
+        return None if examples is None else accuracy(combine(kind, space.learner, models, examples.x), examples.y)
+
+    said = combine(kind, space.learner, models, test.x)
+    return Score(name, accuracy(said, test.y), loss(said, test.y), on(retained), on(forgotten))

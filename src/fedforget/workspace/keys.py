@@ -1,0 +1,84 @@
+"""Keys: the epoch key in a folder of its own, outside the database and its backups.
+
+    KEYS/epoch-3.key        32 random bytes, or a salt if a passphrase makes the key; mode 0600
+    KEYS/tombstones.json    who was forgotten, as keyed hashes: replayed when an old database is restored
+
+Destroying an epoch's file destroys every wrapped key of that epoch, wherever copies of the database lie.
+"""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..errors import Damaged, SettingError
+from ..sealing import Vault, passphrase_key
+from ..storage.disk import Disk
+
+_NAME = re.compile(r"epoch-(\d+)\.key")
+_RAW, _SALTED = b"fedforget-key-1\n", b"fedforget-salt-1\n"
+
+
+@dataclass(frozen=True)
+class KeyFolder:
+    root: Path
+    passphrase: str | None = field(default=None, repr=False)
+    disk: Disk = field(default_factory=Disk)
+
+    def path(self, epoch: int) -> Path:
+        return self.root / f"epoch-{epoch}.key"
+
+    def epochs(self) -> tuple[int, ...]:
+        names = [found for p in self.disk.files(self.root) if (found := _NAME.fullmatch(p.name))]
+        return tuple(sorted(int(found[1]) for found in names))
+
+    def make(self, epoch: int) -> Vault:
+        """A new epoch's key, on disk before anybody uses it."""
+        secret = os.urandom(32)
+        mark = _SALTED if self.passphrase else _RAW
+        self.disk.write(self.path(epoch), mark + secret, mode=0o600)
+        return self._vault(epoch, mark, secret)
+
+    def load(self, epoch: int) -> Vault:
+        blob = self.disk.read(self.path(epoch))
+        if blob is None:
+            raise Damaged(self.path(epoch), f"the key of epoch {epoch}", "no file")
+        for mark in (_RAW, _SALTED):
+            if blob.startswith(mark) and len(blob) == len(mark) + 32:
+                return self._vault(epoch, mark, blob[len(mark) :])
+        raise Damaged(self.path(epoch), "32 bytes of key or salt", f"{len(blob)} bytes")
+
+    def _vault(self, epoch: int, mark: bytes, secret: bytes) -> Vault:
+        if mark == _RAW:
+            return Vault(epoch, secret)
+        if self.passphrase is None:
+            raise SettingError(
+                "passphrase", None, "given in FEDFORGET_PASSPHRASE, for this workspace was made with one"
+            )
+        return Vault(epoch, passphrase_key(self.passphrase, secret))
+
+    def destroy_all_but(self, epoch: int) -> None:
+        """Overwrite and delete the other epochs' keys. (On a copy-on-write disk only deletion is certain.)"""
+        for other in self.epochs():
+            if other != epoch:
+                size = len(self.disk.read(self.path(other)) or b"")
+                self.disk.write(self.path(other), bytes(size), mode=0o600)
+                self.disk.delete(self.path(other))
+
+    # --- tombstones ---------------------------------------------------------------------------------------
+
+    def tombstones(self) -> frozenset[str]:
+        blob = self.disk.read(self.root / "tombstones.json")
+        return frozenset(json.loads(blob)) if blob else frozenset()
+
+    def bury(self, federation: str, clients: Iterable[str]) -> None:
+        known = self.tombstones() | {tombstone(federation, c) for c in clients}
+        self.disk.write(self.root / "tombstones.json", json.dumps(sorted(known)).encode(), mode=0o600)
+
+
+def tombstone(federation: str, client: str) -> str:
+    """A client's name as the tombstones keep it: told only by who knows the name."""
+    return hashlib.blake2b(client.encode(), key=federation.encode()[:64], digest_size=16).hexdigest()

@@ -1,0 +1,138 @@
+"""Reports: what the verbs answer, as plain values that turn into JSON."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..forgetting import Guarantee
+
+
+def to_json(report: Any) -> dict[str, Any]:
+    """A report as JSON values."""
+    return asdict(report)
+
+
+@dataclass(frozen=True)
+class TrainReport:
+    stage: int
+    rounds: int  # trained now, over all shards
+    resumed_at: int  # rounds that were there before
+    client_epochs: int
+    seconds: float
+    absent: tuple[tuple[str, str, str], ...]  # client, where, why
+    digests: Mapping[str, str]  # shard → model
+
+
+@dataclass(frozen=True)
+class Reach:
+    """A shard of a stage that has to be made again."""
+
+    stage: int
+    shard: int
+    from_round: int
+    rounds: int
+    inherited: bool
+
+
+@dataclass(frozen=True)
+class PlanReport:
+    clients: tuple[str, ...]
+    method: str
+    touches: tuple[Reach, ...]
+    rounds: int
+    client_epochs: int
+    seconds: float | None  # estimate; None where nothing was ever timed
+    guarantee: Guarantee
+    ends: tuple[int, ...]  # shards nobody would be left in
+
+
+@dataclass(frozen=True)
+class ForgetReport:
+    request: int
+    clients: tuple[str, ...]
+    method: str
+    guarantee: Guarantee
+    touches: tuple[Reach, ...]
+    rounds: int
+    client_epochs: int
+    seconds: float  # the clients' work, one after another
+    parallel_seconds: float  # as if all clients of a round worked at once
+    wall_seconds: float
+    before: Mapping[str, str]
+    after: Mapping[str, str]
+    keys_destroyed: int
+    slices_deleted: int
+    slices_owed: int
+    ended: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ShardStatus:
+    shard: int
+    clients: int
+    rounds: int
+    of: int
+    generation: int
+    standing: str
+    living: bool
+    digest: str
+
+
+@dataclass(frozen=True)
+class StatusReport:
+    path: str
+    federation: str
+    task: str
+    learner: str
+    stage: int
+    handover: str
+    shards: tuple[ShardStatus, ...]
+    clients: int
+    forgotten: tuple[str, ...]
+    requests: int
+    unfinished: tuple[str, ...]
+    epoch: int
+    debts: int
+    layout: str
+    history: str
+    codes: tuple[str, ...]
+    holders: int
+    server_bytes: int
+    holder_bytes: int  # the fullest holder
+    total_bytes: int
+    members: tuple[tuple[str, int], ...] = ()  # client, shard; where asked for
+
+
+@dataclass(frozen=True)
+class Check:
+    what: str
+    passed: bool
+    detail: str
+
+
+@dataclass(frozen=True)
+class VerifyReport:
+    checks: tuple[Check, ...]
+    findings: tuple[str, ...]  # slices missing or altered but survived
+
+    @property
+    def passed(self) -> bool:
+        return all(check.passed for check in self.checks)
+
+
+@dataclass(frozen=True)
+class Score:
+    model: str  # "shard 0" … or a combination
+    test_accuracy: float
+    test_loss: float
+    retained_accuracy: float | None
+    forgotten_accuracy: float | None
+
+
+@dataclass(frozen=True)
+class EvaluateReport:
+    scores: tuple[Score, ...]
+    test_examples: int
+
+    def score(self, model: str) -> Score:
+        return next(s for s in self.scores if s.model == model)

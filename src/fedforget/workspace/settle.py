@@ -1,0 +1,92 @@
+"""Settle: put in order what a crash, an absent holder or a restored backup left behind."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..errors import Damaged, Unrecoverable
+from ..history.fetch import repair
+from ..manifest import Bundle
+from ..slices import ALL_SHARDS, SERVER, VACANT, SliceKey
+from ..storage.rows import is_head
+from .keys import tombstone
+from .state import State, unfinished
+
+if TYPE_CHECKING:
+    from .workspace import Workspace
+
+
+def settle(space: "Workspace") -> None:
+    """Before any work: half-written files go, debts are asked for again, an old database is brought up to date."""
+    space.disk.sweep(space.path)
+    epoch = space.ledger.get("epoch")
+    held = space.keys.epochs()
+    if epoch not in held and held and held[-1] > epoch:
+        restore(space, held[-1])
+        epoch = held[-1]
+    space.keys.load(epoch)
+    space.keys.destroy_all_but(epoch)
+    delete(space, space.ledger.debts())
+    delete(space, strays(space), owed=False)
+
+
+def delete(space: "Workspace", keys: Iterable[SliceKey], owed: bool = True) -> tuple[SliceKey, ...]:
+    """Ask the holders to delete; those that acknowledged are no longer owed. Returns the rest."""
+    paid: list[SliceKey] = []
+    left: list[SliceKey] = []
+    for key in keys:
+        (paid if space.store.delete(key) else left).append(key)
+    if paid and owed:
+        space.ledger.pay(paid)
+    return tuple(left)
+
+
+def strays(space: "Workspace") -> Iterator[SliceKey]:
+    """Slices no manifest knows: written just before a crash, or kept by a holder that was away."""
+    request = unfinished(space.ledger)
+    federation = space.settings.federation
+    known = {key for b in space.ledger.bundles(federation) for key in b.keys}
+    if request is not None:
+        known |= {key for b in space.ledger.bundles(federation, request.id) for key in b.keys}
+    owed = set(space.ledger.debts())
+    yield from [key for key in space.store.keys() if key not in known | owed]  # noqa: SIM118
+
+
+def restore(space: "Workspace", epoch: int) -> None:
+    """An older database than the keys: nothing in it opens any more, and its seats may hold the forgotten.
+
+    The tombstones are replayed and the history emptied; `train` makes the same models again, bit for bit, without
+    the forgotten, for every draw is a function of the seed.
+    """
+    buried = space.keys.tombstones()
+    federation = space.settings.federation
+    gone = [m.client for m, _ in space.ledger.members() if tombstone(federation, m.client) in buried]
+    space.ledger.reset_after_restore(epoch, gone)
+
+
+def move_slices(space: "Workspace", state: State, gone: Iterable[str]) -> int:
+    """Make the slices of holders that left again on others; where there is nobody else, the seat stays vacant."""
+    left, moved = set(gone), 0
+    for bundle in state.bundles:
+        if is_head(bundle) or bundle.holders == (SERVER,) or not left & set(bundle.holders):
+            continue
+        fresh = [h for h in _candidates(state, bundle) if h not in bundle.holders]
+        seats = {i: (fresh.pop(0) if fresh else VACANT) for i, h in enumerate(bundle.holders) if h in left}
+        try:
+            mended = repair(bundle, space.store, {i: h for i, h in seats.items() if h != VACANT})
+        except (Unrecoverable, Damaged):
+            continue  # `verify` names it; the slices that are left stay where they are
+        holders = tuple(seats.get(i, h) for i, h in enumerate(mended.holders))
+        old = [key for key in bundle.keys if key.holder in left]
+        space.ledger.replace_bundle(replace(mended, holders=holders), old)
+        delete(space, old)
+        moved += len(seats)
+    return moved
+
+
+def _candidates(state: State, bundle: Bundle) -> list[str]:
+    """Present clients of the shard (or of all), those first that the plan would choose."""
+    shards = range(state.plan.shards) if bundle.shard == ALL_SHARDS else (bundle.shard,)
+    chosen = list(state.keeper().holders(bundle.stage, bundle.shard))
+    rest = [c for s in shards for c in state.plan.present(bundle.stage, s)]
+    return chosen + [c for c in rest if c not in chosen]

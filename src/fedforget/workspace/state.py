@@ -1,0 +1,125 @@
+"""State: what is in force in a workspace, read from the ledger as values."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..federation import Learner, Leg, Place, handed_over, initial_model
+from ..history import Archive, HistoryPast, Keeper
+from ..manifest import Bundle, Label, Record, RoundRow
+from ..params import Params
+from ..plan import Cell, Plan
+from ..sealing import Vault
+from ..slices import SliceStore
+from ..storage.ledger import Ledger, Request
+from ..storage.rows import is_head
+from .settings import FederationSettings
+
+
+@dataclass(frozen=True)
+class State:
+    """The plan, the rounds and their manifests, and the epoch key that opens them."""
+
+    settings: FederationSettings
+    plan: Plan
+    forgotten: Mapping[str, int]
+    rows: Mapping[Place, RoundRow]
+    records: Mapping[Label, Record]
+    bundles: tuple[Bundle, ...]
+    vault: Vault
+    store: SliceStore
+    learner: Learner
+
+    @cached_property
+    def archive(self) -> Archive:
+        where = {spot.label: bundle for bundle in self.bundles for spot in bundle.spots}
+        return Archive(self.records, where, self.store, self.vault, self.settings.keeping.cipher)
+
+    @cached_property
+    def labels(self) -> Mapping[Place, tuple[Label, ...]]:
+        found: dict[Place, list[Label]] = {}
+        for label in self.records:
+            found.setdefault(label.place, []).append(label)
+        return {place: tuple(labels) for place, labels in found.items()}
+
+    @cached_property
+    def past(self) -> HistoryPast:
+        return HistoryPast(self.rows, self.labels, self.archive, self.begin, self.settings.weighted)
+
+    @property
+    def history(self) -> tuple[Bundle, ...]:
+        return tuple(b for b in self.bundles if not is_head(b))
+
+    @property
+    def stage(self) -> int:
+        return len(self.plan.stages) - 1
+
+    def begin(self, cell: Cell) -> Params:
+        """The model a cell starts from."""
+        return handed_over(self.plan, cell, self.final, initial_model(self.learner, self.plan, cell[0]))
+
+    def final(self, cell: Cell) -> Params:
+        return self.past.final(cell) if self.past.rounds(cell) else self.begin(cell)
+
+    def done(self, cell: Cell) -> int:
+        return self.past.rounds(cell)
+
+    def legs(self) -> dict[int, Leg]:
+        """What is left of the newest stage, shard by shard."""
+        until = self.plan.stages[self.stage].rounds
+        found: dict[int, Leg] = {}
+        for shard in range(self.plan.shards):
+            cell = (self.stage, shard)
+            if self.plan.present(*cell) and self.done(cell) < until:
+                found[shard] = Leg(self.done(cell), self.final(cell), until)
+        return found
+
+    def served(self) -> dict[int, Params]:
+        """The newest model of every living shard."""
+        return {s: self.final((self.stage, s)) for s in self.plan.living_shards(self.stage)}
+
+    def keeper(self, plan: Plan | None = None) -> Keeper:
+        return Keeper(
+            self.settings.federation,
+            plan or self.plan,
+            self.settings.keeping,
+            self.settings.weighted,
+            self.vault,
+            self.store,
+        )
+
+
+def read_state(
+    settings: FederationSettings,
+    ledger: Ledger,
+    store: SliceStore,
+    vault_of: Callable[[int], Vault],
+    learner: Learner,
+    pending: int | None = None,
+) -> State:
+    """What is in force, or with `pending` what a request has made so far."""
+    members = ledger.members()
+    plan = Plan(
+        settings.seed,
+        settings.shards,
+        tuple(m for m, forgotten in members if forgotten is None),
+        ledger.stages(),
+        settings.participants or None,
+        settings.draw,
+    )
+    return State(
+        settings,
+        plan,
+        {m.client: at for m, at in members if at is not None},
+        ledger.rounds(pending),
+        ledger.records(settings.federation, pending),
+        ledger.bundles(settings.federation, pending),
+        vault_of(ledger.get("epoch")),
+        store,
+        learner,
+    )
+
+
+def unfinished(ledger: Ledger) -> Request | None:
+    """The request whose rebuild was interrupted."""
+    return next((r for r in ledger.requests() if r.state == "rebuilding"), None)

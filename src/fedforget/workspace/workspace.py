@@ -1,0 +1,319 @@
+"""Workspace: one directory is one federation. What the command line, the Flower app and a notebook all call.
+
+DIR/federation.toml   the settings, fixed when it was made
+DIR/ledger.db         what is in force
+DIR/keys/             the epoch key, to be kept apart from backups of the ledger
+DIR/holders/NAME/     what each holder keeps, the server's newest models among them
+"""
+
+import secrets
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+from ..engines.local import LocalCohort
+from ..errors import (
+    AlreadyForgotten,
+    Damaged,
+    NotAWorkspace,
+    NotTrained,
+    SettingError,
+    Unfinished,
+    UnknownClient,
+    WorkspaceExists,
+)
+from ..federation import Cohort, Learner, Place, Round, train
+from ..forgetting import Calibration, method_named
+from ..plan import Change, Member, Plan, Stage
+from ..sealing import Vault, faster_cipher
+from ..slices import SliceStore
+from ..storage.directory import DirectoryStore
+from ..storage.disk import Disk
+from ..storage.ledger import Clock, Ledger, _now
+from . import forget as forgetting
+from . import inspect, settle, verify
+from .keys import KeyFolder
+from .lock import locked
+from .progress import Progress, by_index, silent
+from .reports import (
+    EvaluateReport,
+    ForgetReport,
+    PlanReport,
+    StatusReport,
+    TrainReport,
+    VerifyReport,
+)
+from .settings import FederationSettings, check_client_name
+from .state import State, read_state, unfinished
+from .tasks import Task, build, seat_names
+
+MakeCohort = Callable[[Task, FederationSettings], Cohort]
+
+
+def local_cohort(task: Task, settings: FederationSettings) -> Cohort:
+    """Every client in this process."""
+    return LocalCohort(task.learner, task.examples)
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A federation on disk. Reading needs no lock; the verbs that change something take it."""
+
+    path: Path
+    settings: FederationSettings
+    ledger: Ledger
+    keys: KeyFolder
+    store: SliceStore
+    disk: Disk
+    data: Path | None = None
+    make_cohort: MakeCohort = local_cohort
+    _given: Task | None = field(default=None, repr=False)
+
+    # --- making and opening -------------------------------------------------------------------------------
+
+    @staticmethod
+    def init(
+        path: str | Path,
+        settings: FederationSettings | None = None,
+        *,
+        data: Path | None = None,
+        passphrase: str | None = None,
+        disk: Disk | None = None,
+        clock: Clock = _now,
+        task: Task | None = None,
+    ) -> "Workspace":
+        """Make a new federation: its first stage with everybody in it, nothing trained yet."""
+        folder, disk = Path(path), disk or Disk()
+        if folder.exists() and any(folder.iterdir()):
+            raise WorkspaceExists(folder)
+        chosen = settings or FederationSettings()
+        made = task or build(chosen, data)  # before anything is written: a missing data set leaves no trace
+        if not chosen.federation:
+            chosen = replace(chosen, federation=secrets.token_hex(8))
+        chosen = replace(chosen, keeping=replace(chosen.keeping, cipher=faster_cipher()))
+        folder.mkdir(parents=True, exist_ok=True)
+        keys = KeyFolder(folder / "keys", passphrase, disk)
+        keys.make(0)
+        url = f"sqlite:///{folder / 'ledger.db'}"
+        ledger = Ledger.create(url, {"digest": chosen.digest}, disk.probe, clock)
+        members = [Member(check_client_name(name), seat) for seat, name in enumerate(_names(made, chosen))]
+        ledger.open_stage(0, Stage(chosen.rounds), members[: chosen.clients])
+        disk.write(folder / "federation.toml", chosen.to_toml().encode())
+        store = DirectoryStore(folder / "holders", disk)
+        return Workspace(folder, chosen, ledger, keys, store, disk, data, _given=made)
+
+    @staticmethod
+    def open(
+        path: str | Path,
+        *,
+        data: Path | None = None,
+        passphrase: str | None = None,
+        disk: Disk | None = None,
+        clock: Clock = _now,
+        task: Task | None = None,
+        store: SliceStore | None = None,
+    ) -> "Workspace":
+        folder, disk = Path(path), disk or Disk()
+        text = disk.read(folder / "federation.toml")
+        if text is None or not (folder / "ledger.db").exists():
+            raise NotAWorkspace(folder)
+        ledger = Ledger.open(f"sqlite:///{folder / 'ledger.db'}", disk.probe, clock)
+        try:
+            settings = FederationSettings.from_toml(text.decode())
+        except (ValueError, TypeError, SettingError) as fault:
+            raise Damaged(folder / "federation.toml", "the settings it was made with", str(fault)) from fault
+        expected = ledger.get("settings")["digest"]
+        if settings.digest != expected:
+            raise Damaged(folder / "federation.toml", expected[:12], settings.digest[:12])
+        keys = KeyFolder(folder / "keys", passphrase, disk)
+        return Workspace(
+            folder,
+            settings,
+            ledger,
+            keys,
+            store or DirectoryStore(folder / "holders", disk),
+            disk,
+            data,
+            _given=task,
+        )
+
+    @cached_property
+    def task(self) -> Task:
+        return self._given or build(self.settings, self.data)
+
+    @property
+    def learner(self) -> Learner:
+        return self.task.learner
+
+    @cached_property
+    def cohort(self) -> Cohort:
+        return self.make_cohort(self.task, self.settings)
+
+    def state(self, pending: int | None = None) -> State:
+        """What is in force now."""
+        return read_state(self.settings, self.ledger, self.store, self._vault, self.learner, pending)
+
+    def _vault(self, epoch: int) -> Vault:
+        return self.keys.load(epoch)
+
+    def close(self) -> None:
+        self.ledger.close()
+
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        """Hold the lock, with whatever an interruption left behind put in order."""
+        with locked(self.path):
+            settle.settle(self)
+            yield
+
+    # --- training -----------------------------------------------------------------------------------------
+
+    def train(self, progress: Progress = silent) -> TrainReport:
+        """Train the newest stage to its end, going on from the last round that was kept."""
+        with self._working():
+            self._refuse_unfinished()
+            state = self.state()
+            legs = state.legs()
+            before = sum(1 for p in state.rows if p.stage == state.stage)
+            total = before + sum(leg.until - leg.first for leg in legs.values())
+            done, rounds = before, []
+            march = train(self.cohort, state.plan, legs, self.settings.training, stage=state.stage)
+            progress("training", done, total)
+            for group in by_index(march, lambda _, index: sum(g.first <= index < g.until for g in legs.values())):
+                self.keep(state, group, generation=state.vault.epoch)
+                rounds += [replace(r, uploads=(), start=r.model) for r in group]
+                done += len(group)
+                progress("training", done, total)
+            return _train_report(state.stage, rounds, before, self.state())
+
+    def keep(
+        self,
+        state: State,
+        group: Sequence[Round],
+        *,
+        plan: Plan | None = None,
+        generation: int,
+        pending: int | None = None,
+        dropped: Collection[int] = (),
+    ) -> None:
+        """Place a group's slices, enter it in the ledger, and delete what it made superfluous.
+
+        `dropped`: shards whose blocks a cross layout no longer carries on.
+        """
+        others = None
+        if self.settings.keeping.layout == "cross":
+            first = group[0].place
+            without = {r.place.shard for r in group} | set(dropped)
+            others = forgetting.lanes(state, first.stage, first.round, without)
+        entry = state.keeper(plan).record(group, generation, others)
+        settle.delete(self, self.ledger.enter(entry, pending))
+
+    def open_stage(
+        self,
+        rounds: int | None = None,
+        handover: str = "lineage",
+        join: int | Sequence[str] = 0,
+        leave: Iterable[str] = (),
+    ) -> int:
+        """Begin the next stage: newcomers take free seats; those who leave, unforgotten, take no part."""
+        with self._working():
+            self._refuse_unfinished()
+            state = self.state()
+            if state.legs():
+                raise NotTrained(self.path, f"a finished stage {state.stage}")
+            stage = Stage(rounds or self.settings.rounds, handover)  # type: ignore[arg-type]
+            known = {m.client: m.seat for m, _ in self.ledger.members()}
+            plan = state.plan.next_stage(stage, join=self._joiners(known, join), leave=tuple(leave))
+            self.ledger.open_stage(state.stage + 1, stage, plan.members)
+            return state.stage + 1
+
+    def _joiners(self, known: Mapping[str, int], join: int | Sequence[str]) -> dict[str, int]:
+        names = _names(self.task, self.settings)
+        seats = {name: seat for seat, name in enumerate(names) if name not in known}
+        if isinstance(join, int):
+            if join > len(seats):
+                raise SettingError("join", join, f"at most the {len(seats)} seats still free (see `init --seats`)")
+            return dict(list(seats.items())[:join])
+        for name in join:
+            if name not in seats:
+                raise SettingError("join", name, "a free seat: " + (", ".join(list(seats)[:5]) or "none is left"))
+        return {name: seats[name] for name in join}
+
+    def _refuse_unfinished(self) -> None:
+        request = unfinished(self.ledger)
+        if request is not None:
+            raise Unfinished(self.path, request.body["leave"], request.body["method"])
+
+    # --- forgetting ---------------------------------------------------------------------------------------
+
+    def plan(self, clients: Iterable[str], method: str = "exact", calibration: Calibration | None = None) -> PlanReport:
+        """What forgetting them would touch, cost and promise. Changes nothing."""
+        return inspect.plan_report(self, self._change(clients), method_named(method), calibration or Calibration())
+
+    def forget(
+        self,
+        clients: Iterable[str] = (),
+        method: str = "exact",
+        calibration: Calibration | None = None,
+        progress: Progress = silent,
+    ) -> ForgetReport:
+        """Make the federation forget them; with nobody named, finish a forget that was interrupted."""
+        with self._working():
+            request = unfinished(self.ledger)
+            named = tuple(sorted(set(clients)))
+            if request is None:
+                if not named:
+                    raise SettingError("client", "", "the name of a client: no forget was interrupted")
+                request = forgetting.open_request(self, self._change(named), method, calibration or Calibration())
+            elif named and (named != tuple(request.body["leave"]) or method != request.body["method"]):
+                raise Unfinished(self.path, request.body["leave"], request.body["method"])
+            return forgetting.carry_out(self, request, progress)
+
+    def _change(self, clients: Iterable[str]) -> Change:
+        named = frozenset(clients)
+        state_of = {m.client: gone for m, gone in self.ledger.members()}
+        unknown = named - set(state_of)
+        if unknown:
+            raise UnknownClient(unknown, [c for c, gone in state_of.items() if gone is None])
+        before = {c for c in named if state_of[c] is not None}
+        if before:
+            raise AlreadyForgotten(before)
+        if not self.ledger.stages():
+            raise NotTrained(self.path)
+        return Change(named)
+
+    # --- looking ------------------------------------------------------------------------------------------
+
+    def status(self, members: bool = False) -> StatusReport:
+        return inspect.status_report(self, members)
+
+    def evaluate(self) -> EvaluateReport:
+        return inspect.evaluate_report(self)
+
+    def verify(
+        self, replay: int = 0, never_joined: bool = False, seed: int = 0, progress: Progress = silent
+    ) -> VerifyReport:
+        return verify.verify_report(self, replay, never_joined, seed, progress)
+
+
+def _names(task: Task, settings: FederationSettings) -> tuple[str, ...]:
+    names = tuple(task.examples)
+    return names if len(names) == settings.places else seat_names(settings)
+
+
+def _train_report(stage: int, rounds: Sequence[Round], before: int, after: State) -> TrainReport:
+    return TrainReport(
+        stage,
+        len(rounds),
+        before,
+        sum(r.cost.client_epochs for r in rounds),
+        sum(r.cost.seconds for r in rounds),
+        tuple((a.client, str(r.place), a.why) for r in rounds for a in r.absent),
+        {
+            str(s): after.rows[Place(stage, s, after.done((stage, s)) - 1)].model_digest
+            for s in after.plan.living_shards(stage)
+            if after.done((stage, s))
+        },
+    )

@@ -9,6 +9,7 @@ import ctypes
 import importlib
 import importlib.util
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -64,6 +65,9 @@ def _able(mode: Mode, features: Mapping[str, bool]) -> bool:
     return all(features.get(need, False) for need in mode.needs)
 
 
+_compiling = threading.Lock()
+
+
 @lru_cache(maxsize=1)
 def _llvm() -> Any:
     llvm = importlib.import_module("llvmlite.binding")
@@ -72,9 +76,15 @@ def _llvm() -> Any:
     return llvm
 
 
-@lru_cache(maxsize=256)
-def _compiled(mode: Mode, name: str, text: str) -> tuple[int, Any]:
-    """The address of function `name`, and the engine that owns its memory."""
+def _compiled(mode: Mode, name: str, text: str) -> int:
+    """The address of function `name`; its memory is kept for good."""
+    with _compiling:
+        return _engine(mode, name, text)[0]
+
+
+@lru_cache(maxsize=None)
+def _engine(mode: Mode, name: str, text: str) -> tuple[int, Any]:
+    """Under the lock only: of two engines made at once the cache would drop one, with code that is running."""
     llvm = _llvm()
     module = llvm.parse_assembly(text)
     module.verify()
@@ -88,7 +98,7 @@ def _compiled(mode: Mode, name: str, text: str) -> tuple[int, Any]:
 
 
 def _tile(mode: Mode, rows: int, accumulate: bool, stream: bool) -> int:
-    return _compiled(mode, "tile", tile_text(mode, rows, accumulate=accumulate, stream=stream))[0]
+    return _compiled(mode, "tile", tile_text(mode, rows, accumulate=accumulate, stream=stream))
 
 
 _WORD, _POINTER = ctypes.c_int64, ctypes.c_void_p
@@ -146,12 +156,12 @@ class LlvmKernel:
         tiles = -(-len(outputs) // self.mode.rows)
         height = -(-len(outputs) // tiles)
         talls = len(outputs) - tiles * (height - 1)
-        table = self._table(plane_maps(gf, matrix), height, talls)
+        table = _table(self.mode, gf, np.ascontiguousarray(matrix).tobytes(), matrix.shape, height, talls)
         ins, outs = addresses(inputs), addresses(outputs)
         aligned = bool(np.all((outs - outs[0]) % np.uint64(self.mode.width) == 0))
         stream = aligned and length * len(outputs) >= STREAM_FROM
         lead = int(-int(outs[0]) % self.mode.width) if stream else 0
-        run = _SIGNATURE(_compiled(self.mode, "run", run_text(self.mode))[0])
+        run = _SIGNATURE(_compiled(self.mode, "run", run_text(self.mode)))
 
         def call(start: int, stop: int, past_caches: bool) -> None:
             tall = _tile(self.mode, height, accumulate, past_caches)
@@ -168,16 +178,18 @@ class LlvmKernel:
             length - lead, CHUNK, workers() if busy else 1,
         )  # fmt: skip
 
-    def _table(self, maps: NDArray[np.uint8], height: int, talls: int) -> NDArray[np.uint8]:
-        """The constants in the order the tiles read them: tile, input, row of the tile."""
-        every = constants(self.mode, maps)
-        rows, columns, size = every.shape
-        cut = talls * height
-        parts = [
-            part.reshape(-1, tall, columns, size).swapaxes(1, 2).reshape(-1)
-            for part, tall in ((every[:cut], height), (every[cut:], height - 1))
-            if len(part)
-        ]
-        room = np.empty(rows * columns * size + 64, np.uint8)
-        skip = -int(room.__array_interface__["data"][0]) % 64
-        return np.concatenate(parts, out=room[skip : skip + rows * columns * size])
+
+@lru_cache(maxsize=16)
+def _table(mode: Mode, gf: Field, matrix: bytes, shape: tuple[int, int], height: int, talls: int) -> NDArray[np.uint8]:
+    """The constants in the order the tiles read them: tile, input, row of the tile. Many calls share a matrix."""
+    every = constants(mode, plane_maps(gf, np.frombuffer(matrix, np.uint16).reshape(shape)))
+    rows, columns, size = every.shape
+    cut = talls * height
+    parts = [
+        part.reshape(-1, tall, columns, size).swapaxes(1, 2).reshape(-1)
+        for part, tall in ((every[:cut], height), (every[cut:], height - 1))
+        if len(part)
+    ]
+    room = np.empty(rows * columns * size + 64, np.uint8)
+    skip = -int(room.__array_interface__["data"][0]) % 64
+    return np.concatenate(parts, out=room[skip : skip + rows * columns * size])

@@ -145,8 +145,9 @@ class ReedSolomon:
         With up to that many liars the answer is always right, see `locate`. Beyond the bound no decoder without
         hashes can promise anything: if more than the bound hand in slices of one *other* codeword, say 52 of 100
         at k = 4, the word they make is within the bound of that codeword and the honest 48 are named. What stops
-        such a coalition is the seal around the record, or the stored hashes. Errors that are not chosen to be so
-        agree with another codeword by chance only, and are refused.
+        such a coalition is the seal around the record, or the stored hashes. Errors that were not chosen to agree
+        do so by chance only, about once in order^t / C(present, t) for a bound of t, and are refused otherwise;
+        with no slice to spare there is nothing to compare and nobody is named.
 
         Slices of another length than `length` count as missing. Without `length` the right one is what most
         have, and slices of another count as liars.

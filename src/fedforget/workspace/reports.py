@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ..errors import VerificationFailed
 from ..forgetting import Guarantee
 
 
@@ -21,6 +22,16 @@ class TrainReport:
     seconds: float
     absent: tuple[tuple[str, str, str], ...]  # client, where, why
     digests: Mapping[str, str]  # shard → model
+
+
+@dataclass(frozen=True)
+class StageReport:
+    stage: int
+    rounds: int
+    handover: str
+    joined: tuple[tuple[str, int], ...]  # client, shard
+    left: tuple[str, ...]
+    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -119,6 +130,10 @@ class VerifyReport:
     def passed(self) -> bool:
         return all(check.passed for check in self.checks)
 
+    def raise_if_failed(self) -> None:
+        if not self.passed:
+            raise VerificationFailed(f"{c.what}: {c.detail}" for c in self.checks if not c.passed)
+
 
 @dataclass(frozen=True)
 class Score:
@@ -136,3 +151,11 @@ class EvaluateReport:
 
     def score(self, model: str) -> Score:
         return next(s for s in self.scores if s.model == model)
+
+
+@dataclass(frozen=True)
+class DataReport:
+    name: str
+    root: str
+    about: Mapping[str, Any]
+    plot: str

@@ -22,7 +22,7 @@ class FederationSettings:
     """What `init` fixes for good. Defaults are the paper's where a task sets no other."""
 
     task: str = "digits"
-    learner: str = "softmax"
+    learner: str = ""  # the task's own
     clients: int = 100
     seats: int = 0  # 0: as many as clients; more leave room for joining at later stages
     shards: int = 4

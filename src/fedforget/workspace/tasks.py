@@ -18,6 +18,9 @@ from ..learners.mlp import MLP
 from .settings import FederationSettings
 
 
+_OWN = {"mnist": "cnn", "fashion-mnist": "cnn", "cifar10": "cnn", "shakespeare": "nanogpt"}
+
+
 @dataclass(frozen=True)
 class Task:
     """A learner, every seat's examples, and examples nobody trains on."""
@@ -50,16 +53,22 @@ def _parts(settings: FederationSettings, dataset: Dataset) -> Mapping[str, NDArr
     return iid(count, settings.places, seed)
 
 
+def own_learner(task: str) -> str:
+    """The learner a task is trained with unless another is asked for."""
+    return _OWN.get(task, "softmax")
+
+
 def build_learner(settings: FederationSettings, dataset: Dataset) -> Learner:
     features = 1
     for side in dataset.shape:
         features *= side
     descent = Descent(lr=settings.lr or 0.05, momentum=settings.momentum, batch=settings.batch or 8)
-    if settings.learner == "softmax":
+    name = settings.learner or own_learner(settings.task)
+    if name == "softmax":
         return Softmax(features, dataset.classes, descent)
-    if settings.learner == "mlp":
+    if name == "mlp":
         return MLP(features, dataset.classes, settings.hidden, descent)
-    raise SettingError("learner", settings.learner, "one of softmax, mlp")
+    raise SettingError("learner", name, "one of softmax, mlp")
 
 
 def seat_names(settings: FederationSettings) -> tuple[str, ...]:

@@ -41,13 +41,19 @@ from .reports import (
     EvaluateReport,
     ForgetReport,
     PlanReport,
+    StageReport,
     StatusReport,
     TrainReport,
     VerifyReport,
 )
 from .settings import FederationSettings, check_client_name
 from .state import State, read_state, unfinished
-from .tasks import Task, build, seat_names
+from .tasks import Task, build, own_learner, seat_names
+
+_MERGED = (
+    "a merged hand-over begins every shard from the average of all: forgetting anybody of the stages before "
+    "will have to make every shard of this stage again"
+)
 
 MakeCohort = Callable[[Task, FederationSettings], Cohort]
 
@@ -90,6 +96,7 @@ class Workspace:
             raise WorkspaceExists(folder)
         chosen = settings or FederationSettings()
         made = task or build(chosen, data)  # before anything is written: a missing data set leaves no trace
+        chosen = replace(chosen, learner=chosen.learner or own_learner(chosen.task))
         if not chosen.federation:
             chosen = replace(chosen, federation=secrets.token_hex(8))
         chosen = replace(chosen, keeping=replace(chosen.keeping, cipher=faster_cipher()))
@@ -216,7 +223,7 @@ class Workspace:
         handover: str = "lineage",
         join: int | Sequence[str] = 0,
         leave: Iterable[str] = (),
-    ) -> int:
+    ) -> StageReport:
         """Begin the next stage: newcomers take free seats; those who leave, unforgotten, take no part."""
         with self._working():
             self._refuse_unfinished()
@@ -227,7 +234,9 @@ class Workspace:
             known = {m.client: m.seat for m, _ in self.ledger.members()}
             plan = state.plan.next_stage(stage, join=self._joiners(known, join), leave=tuple(leave))
             self.ledger.open_stage(state.stage + 1, stage, plan.members)
-            return state.stage + 1
+            joined = tuple((m.client, plan.shard_of(m.client)) for m in plan.members if m.client not in known)
+            warnings = (_MERGED,) if handover == "merged" else ()
+            return StageReport(state.stage + 1, stage.rounds, handover, joined, tuple(sorted(set(leave))), warnings)
 
     def _joiners(self, known: Mapping[str, int], join: int | Sequence[str]) -> dict[str, int]:
         names = _names(self.task, self.settings)

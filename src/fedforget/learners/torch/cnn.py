@@ -61,7 +61,9 @@ class CNN:
             raise SettingError("image", self.image, "(height, width, channels), at least 4 by 4")
         for name in ("mean", "std"):
             if len(getattr(self, name)) not in (1, self.image[2]):
-                raise SettingError(name, getattr(self, name), f"one number, or one for each of {self.image[2]} channels")
+                raise SettingError(
+                    name, getattr(self, name), f"one number, or one for each of {self.image[2]} channels"
+                )
 
     @property
     def deterministic(self) -> bool:

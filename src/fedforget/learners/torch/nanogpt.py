@@ -229,9 +229,7 @@ def _batches(
 def _views(model: NanoGPT, flat: Tensor) -> Tensors:
     """The named tensors inside the rows of `flat`."""
     layout = model.layout
-    return [
-        flat[:, part].view(len(flat), *shape) for part, shape in zip(layout.slices, layout.shapes, strict=True)
-    ]
+    return [flat[:, part].view(len(flat), *shape) for part, shape in zip(layout.slices, layout.shapes, strict=True)]
 
 
 # --- RapidRetrain --------------------------------------------------------------------------------------------

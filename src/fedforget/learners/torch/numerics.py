@@ -49,9 +49,7 @@ def is_deterministic(device: str) -> bool:
 def fingerprint(device: str, precision: Precision) -> str:
     """Two runs with the same fingerprint, seed and data end in the same digests; with another they may not."""
     where = (
-        torch.backends.cpu.get_cpu_capability()
-        if device == "cpu"
-        else torch.cuda.get_device_name()  # pragma: no cover
+        torch.backends.cpu.get_cpu_capability() if device == "cpu" else torch.cuda.get_device_name()  # pragma: no cover
     )
     kernels = "+".join(
         name

@@ -64,7 +64,9 @@ def descend(weights: Tensors, batches: Iterator[NDArray[np.intp]], slopes: Slope
 
 def move(weights: Sequence[Tensor], grads: Sequence[Tensor], speed: Sequence[Tensor], settings: SGD) -> None:
     """One step; in one pass over memory where torch can, which walks tensors blindly: they must be laid out alike."""
-    grads = [g if g.stride() == w.stride() else torch.empty_like(w).copy_(g) for g, w in zip(grads, weights, strict=True)]
+    grads = [
+        g if g.stride() == w.stride() else torch.empty_like(w).copy_(g) for g, w in zip(grads, weights, strict=True)
+    ]
     if has_fused_sgd():
         fused: Any = torch._fused_sgd_  # type: ignore[attr-defined]
         fused(

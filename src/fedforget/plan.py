@@ -130,6 +130,11 @@ class Plan:
             rows[self._seat_shard(member.seat)].append(member)
         return {s: tuple(row) for s, row in rows.items()}
 
+    @cached_property
+    def _cohorts(self) -> dict[tuple[int, int, int], tuple[str, ...]]:
+        """Cohorts drawn so far: a memo of a pure function."""
+        return {}
+
     def _seat_shard(self, seat: int) -> int:
         """Seats are dealt in hands of S, each hand in a keyed order of its own: shards stay even as seats grow."""
         hand, place = divmod(seat, self.shards)
@@ -165,6 +170,12 @@ class Plan:
 
     def cohort(self, stage: int, shard: int, round: int) -> tuple[str, ...]:
         """The m present clients with the smallest keyed hash, by name."""
+        place = (stage, shard, round)
+        if place not in self._cohorts:
+            self._cohorts[place] = self._drawn(*place)
+        return self._cohorts[place]
+
+    def _drawn(self, stage: int, shard: int, round: int) -> tuple[str, ...]:
         present = self.present(stage, shard)
         if self.participants is None or self.participants >= len(present):
             return present

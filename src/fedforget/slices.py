@@ -1,6 +1,6 @@
 """Slices: what a holder keeps, and the seam to where it keeps it."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 SERVER = "server"  # the holder that is not a client: histories kept plainly
@@ -26,14 +26,14 @@ class SliceKey(NamedTuple):
 class SliceStore(Protocol):
     """Where slices lie: a dict, a directory, or the clients of a federation."""
 
-    def put(self, key: SliceKey, blob: bytes) -> None:
-        """Keep a slice, durably, whole or not at all."""
+    def put(self, pieces: Mapping[SliceKey, bytes]) -> None:
+        """Keep slices, each whole or not at all; on return all are durable."""
 
     def get(self, key: SliceKey) -> bytes | None:
         """The bytes, or None where the holder is away or has none."""
 
-    def delete(self, key: SliceKey) -> bool:
-        """Whether the holder acknowledged that it has it no more."""
+    def delete(self, keys: Collection[SliceKey]) -> frozenset[SliceKey]:
+        """Which of them their holders acknowledged to have no more."""
 
     def keys(self, holder: str | None = None) -> Iterator[SliceKey]:
         """Every slice there is, or one holder's."""

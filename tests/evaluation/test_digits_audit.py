@@ -36,7 +36,10 @@ pytestmark = pytest.mark.slow
 SHARDS, CLIENTS, REFERENCES, TRAININGS, A_SHARD = 4, 20, 64, 6, 2
 SETTINGS, LEARNER = Settings(epochs=10), MLP(64, 10, 64)
 FORGETTING = ("exact", "clean", "calibrated")
-WORLDS = ("with", *FORGETTING)
+# Not a way of forgetting but a control: calibrated, by the lengths a run without the leaver would have stored. It is
+# as short as calibrated and holds nothing of the leaver; where they differ, that is the leaver's doing.
+CONTROL = "calibrated by never-joined lengths"
+WORLDS = ("with", *FORGETTING, CONTROL)
 
 
 @dataclass(frozen=True)
@@ -97,15 +100,17 @@ def one_training(setup, salt):
     cohort, learner = ReseededCohort(LocalCohort(LEARNER, setup.data), salt), ReseededLearner(LEARNER, salt)
     past = Recorded.of(train_all(cohort, setup.plan, learner, SETTINGS))
     base = {s: past.final((0, s)) for s in range(SHARDS)}
-    worlds = {"with": [base] * len(setup.leavers), "never": [], **{name: [] for name in FORGETTING}}
+    worlds = {"with": [base] * len(setup.leavers), "never": [], CONTROL: [], **{name: [] for name in FORGETTING}}
     for leaver in setup.leavers:
         shard, without = setup.plan.shard_of(leaver), setup.plan.without([leaver])
         legs = {shard: Leg(0, initial_model(learner, without, 0), without.stages[0].rounds)}
-        *_, last = train(cohort, without, legs, SETTINGS)
-        worlds["never"].append({**base, shard: last.model})
-        for name in FORGETTING:
-            work = prepare_work(METHODS[name], setup.plan, past, Change(frozenset([leaver])))
-            *_, last = forget(METHODS[name], cohort, learner, work, SETTINGS, Calibration(ratio=2))
+        rounds = list(train(cohort, without, legs, SETTINGS))
+        worlds["never"].append({**base, shard: rounds[-1].model})
+        for name, method, stored in [(name, name, past) for name in FORGETTING] + [
+            (CONTROL, "calibrated", past.after(rounds))
+        ]:
+            work = prepare_work(METHODS[method], setup.plan, stored, Change(frozenset([leaver])))
+            *_, last = forget(METHODS[method], cohort, learner, work, SETTINGS, Calibration(ratio=2))
             worlds[name].append({**base, shard: last.model})
     return worlds
 
@@ -157,17 +162,17 @@ def found(request):
 
 
 def relative(setup, series, seen, members, trainings):
-    """RMIA's scores on the served ensemble of the first training, test pictures for a population."""
+    """RMIA's scores on the leavers' shards of the first training, test pictures for a population."""
     owners, examples = setup.owners, setup.examples
-    population = np.array([look(setup, r.models, setup.test, 0).confidence[1] for r in series])
-    refs = np.array([s.confidence[1] for s in seen])
+    refs = np.array([s.confidence[0] for s in seen])
     scores = {}
     for world in (*WORLDS, "never"):
         scores[world] = np.empty(len(owners))
         for at, models in enumerate(trainings[0][world]):
             mine = owners == at
-            z = Population(look(setup, models, setup.test, at).confidence[1], population)
-            p = look(setup, models, examples.take(mine.nonzero()[0]), at).confidence[1]
+            population = np.array([look(setup, r.models, setup.test, at).confidence[0] for r in series])
+            z = Population(look(setup, models, setup.test, at).confidence[0], population)
+            p = look(setup, models, examples.take(mine.nonzero()[0]), at).confidence[0]
             scores[world][mine] = rmia(p, refs[:, mine], members[:, mine], z)
     return scores
 
@@ -177,6 +182,13 @@ def attacks(found, view, mode="online"):
     worlds = {f"{w}, forgotten": found.forgotten[w][at] for w in WORLDS}
     worlds |= {f"{w}, retained": found.retained[w][at] for w in WORLDS}
     return audit(worlds, found.forgotten["never"][at], found.evidence[view], mode=mode, resamples=300)
+
+
+def residue(found, view):
+    """Calibrated against its control: what the leaver left in the stored lengths, with all else equal."""
+    at = VIEWS.index(view)
+    calibrated, control = found.forgotten["calibrated"][at], found.forgotten[CONTROL][at]
+    return audit({"calibrated against its control": calibrated}, control, found.evidence[view], resamples=300)
 
 
 def show(title, table):
@@ -195,6 +207,7 @@ def test_lira(found, view):
     table = attacks(found, view)
     show(f"LiRA online, {view}; log-odds of test pictures {found.on_test}", table)
     show(f"LiRA offline, {view}", attacks(found, view, "offline"))
+    show(f"LiRA online, {view}", residue(found, view))
     there = table["with, forgotten"]
     assert there.rate(0.01).times_blind >= 5, "the attack is too weak to show anything"
     exact = table["exact, forgotten"]
@@ -213,7 +226,7 @@ def test_rmia_says_the_same(found):
     table = {
         w: assess_attack(np.concatenate([found.rmia[w], found.rmia["never"]]), members, resamples=300) for w in WORLDS
     }
-    show("RMIA online, ensemble, one training", table)
+    show("RMIA online, shard, one training", table)
     assert table["with"].auc > 0.55
     assert table["exact"].auc == 0.5
     assert abs(table["clean"].auc - 0.5) < table["with"].auc - 0.5

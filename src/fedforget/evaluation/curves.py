@@ -25,11 +25,7 @@ class Roc:
     fpr: Floats
     tpr: Floats
     thresholds: Floats  # attack answers "member" at scores ≥ this; the first is +∞
-
-    @property
-    def auc(self) -> float:
-        """The area under straight lines between corners: ties count half."""
-        return float(np.sum(np.diff(self.fpr) * (self.tpr[1:] + self.tpr[:-1]) / 2))
+    auc: float  # the area under straight lines between corners: ties count half
 
     def tpr_at(self, fpr: float) -> float:
         """The best TPR of a threshold whose FPR is at most this: no line is drawn between corners."""
@@ -84,9 +80,11 @@ def roc(scores: NDArray[Any], members: NDArray[Any]) -> Roc:
 
 def _curve(levels: Floats, inside: Floats, outside: Floats) -> Roc:
     """From weights of members and non-members at each level, levels ascending."""
-    tpr = np.concatenate(([0.0], np.cumsum(inside[::-1]))) / inside.sum()
-    fpr = np.concatenate(([0.0], np.cumsum(outside[::-1]))) / outside.sum()
-    return Roc(fpr, tpr, np.concatenate(([np.inf], levels[::-1])))
+    hits = np.concatenate(([0.0], np.cumsum(inside[::-1])))
+    alarms = np.concatenate(([0.0], np.cumsum(outside[::-1])))
+    # Whole numbers up to the one division: what is equal on both sides has an AUC of ½ to the last bit.
+    area = float(np.sum(np.diff(alarms) * (hits[1:] + hits[:-1])) / (2 * hits[-1] * alarms[-1]))
+    return Roc(alarms / alarms[-1], hits / hits[-1], np.concatenate(([np.inf], levels[::-1])), area)
 
 
 def auc(scores: NDArray[Any], members: NDArray[Any]) -> float:

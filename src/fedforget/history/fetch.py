@@ -98,6 +98,5 @@ def repair(bundle: Bundle, store: SliceStore, seats: Mapping[int, str]) -> Bundl
     for index, holder in seats.items():
         holders[index], hashes[index] = holder, hashlib.sha256(pieces[index]).hexdigest()
     mended = replace(bundle, holders=tuple(holders), hashes=tuple(hashes))
-    for index in seats:
-        store.put(mended.keys[index], pieces[index])
+    store.put({mended.keys[index]: pieces[index] for index in seats})
     return mended

@@ -18,9 +18,17 @@ from ..manifest import Bundle, Entry, Keeping, Label, Record, RecordKind, RoundR
 from ..plan import Plan
 from ..sealing import Sealed, Vault, seal
 from ..seeds import derive
-from ..slices import ALL_SHARDS, HEAD, SERVER, SliceStore
+from ..slices import ALL_SHARDS, HEAD, SERVER, SliceKey, SliceStore
 
 PLAIN = "rs8/1/1/0"  # one slice that is the record itself
+
+
+@dataclass(frozen=True)
+class Coded:
+    """A bundle and the slices it describes, not yet placed."""
+
+    bundle: Bundle
+    pieces: Mapping[SliceKey, bytes]
 
 
 @dataclass(frozen=True)
@@ -39,24 +47,25 @@ class Keeper:
     ) -> Entry:
         """Place one round index of any number of shards. `others` (cross layout): lanes that stay as they are."""
         sealed = {r.place.shard: self._sealed(r, generation) for r in rounds}
-        bundles: list[Bundle] = []
+        coded: list[Coded] = []
         if self.keeping.layout == "cross":
             lanes = {**(others or {}), **{s: _bodies(rows) for s, rows in sealed.items()}}
-            bundles += self._cross(rounds[0].place.stage, rounds[0].place.round, generation, lanes)
+            coded += self._cross(rounds[0].place.stage, rounds[0].place.round, generation, lanes)
         else:
-            bundles += [b for r in rounds for b in self._striped(r, generation, sealed[r.place.shard])]
+            coded += [c for r in rounds for c in self._striped(r, generation, sealed[r.place.shard])]
         heads = [self._head(r, generation) for r in rounds]
-        records = [_entry(s, plain) for rows in sealed.values() for s, plain in rows]
-        records += [record for record, _ in heads]
-        return Entry(
-            tuple(RoundRow.of(r, generation) for r in rounds),
-            tuple(records),
-            tuple(bundles + [bundle for _, bundle in heads]),
-        )
+        coded += [head for _, head in heads]
+        records = [_entry(s, plain) for rows in sealed.values() for s, plain in rows] + [record for record, _ in heads]
+        return Entry(tuple(RoundRow.of(r, generation) for r in rounds), tuple(records), self._place(coded))
 
     def recode(self, stage: int, round: int, generation: int, lanes: Mapping[int, Mapping[Label, bytes]]) -> Entry:
         """A round's cross slices made again of the lanes given, sealed as they are."""
-        return Entry((), (), tuple(self._cross(stage, round, generation, lanes)))
+        return Entry((), (), self._place(list(self._cross(stage, round, generation, lanes))))
+
+    def _place(self, coded: Sequence[Coded]) -> tuple[Bundle, ...]:
+        """Put all slices of the step at once: holders and disks take many as quickly as one."""
+        self.store.put({key: piece for c in coded for key, piece in c.pieces.items()})
+        return tuple(c.bundle for c in coded)
 
     # --- what is kept of a round --------------------------------------------------------------------------
 
@@ -105,7 +114,7 @@ class Keeper:
         ranked = sorted(present, key=lambda c: (derive(self.plan.seed, "holder", stage, shard, c), c))
         return tuple(ranked[: self.keeping.holders])
 
-    def _striped(self, round: Round, generation: int, sealed: Sequence[tuple[Sealed, int]]) -> Iterable[Bundle]:
+    def _striped(self, round: Round, generation: int, sealed: Sequence[tuple[Sealed, int]]) -> Iterable[Coded]:
         if not sealed:
             return
         stage, shard, index = round.place
@@ -117,11 +126,11 @@ class Keeper:
             for column, piece in zip(columns, stripe(record.body, code.k), strict=True):
                 column.append(piece)
         blocks = [np.concatenate(column) for column in columns]
-        yield self._placed((stage, shard, index, generation), code, blocks, spots, self.holders(stage, shard))
+        yield _coded((stage, shard, index, generation), code, blocks, spots, self.holders(stage, shard))
 
     def _cross(
         self, stage: int, round: int, generation: int, lanes: Mapping[int, Mapping[Label, bytes]]
-    ) -> Iterable[Bundle]:
+    ) -> Iterable[Coded]:
         """The paper's layout: block s of the round is shard s's records, padded to the longest block."""
         if not any(lanes.values()):
             return
@@ -134,30 +143,28 @@ class Keeper:
         width = block_length(max(map(len, blocks)), 1)
         padded = [np.frombuffer(bytes(b).ljust(width, b"\0"), np.uint8) for b in blocks]
         holders = self.holders(stage, ALL_SHARDS)
-        yield self._placed((stage, ALL_SHARDS, round, generation), code, padded, spots, holders)
+        yield _coded((stage, ALL_SHARDS, round, generation), code, padded, spots, holders)
 
-    def _head(self, round: Round, generation: int) -> tuple[Record, Bundle]:
+    def _head(self, round: Round, generation: int) -> tuple[Record, Coded]:
         """The newest model, sealed, at the server: what is served and where training goes on."""
         blob = round.model.to_bytes()
         label = Label(self.federation, *round.place, generation, "head", "", PLAIN)
         sealed = seal(self.vault, self.keeping.cipher, label, blob)
         blocks, where = stripe(sealed.body, 1), (*round.place, generation)
-        return _entry(sealed, len(blob)), self._placed(where, code_named(PLAIN), blocks, [Spot(label, 0)], (HEAD,))
+        return _entry(sealed, len(blob)), _coded(where, code_named(PLAIN), blocks, [Spot(label, 0)], (HEAD,))
 
-    def _placed(
-        self,
-        where: tuple[int, int, int, int],
-        code: Code,
-        blocks: Sequence[np.ndarray],
-        spots: Sequence[Spot],
-        holders: tuple[str, ...],
-    ) -> Bundle:
-        slices = code.encode(blocks)
-        hashes = tuple(hashlib.sha256(s).hexdigest() for s in slices)
-        bundle = Bundle(*where, code.description, len(blocks[0]), tuple(spots), holders, hashes)
-        for key, piece in zip(bundle.keys, slices, strict=True):
-            self.store.put(key, piece)
-        return bundle
+
+def _coded(
+    where: tuple[int, int, int, int],
+    code: Code,
+    blocks: Sequence[np.ndarray],
+    spots: Sequence[Spot],
+    holders: tuple[str, ...],
+) -> Coded:
+    slices = code.encode(blocks)
+    hashes = tuple(hashlib.sha256(s).hexdigest() for s in slices)
+    bundle = Bundle(*where, code.description, len(blocks[0]), tuple(spots), holders, hashes)
+    return Coded(bundle, dict(zip(bundle.keys, slices, strict=True)))
 
 
 def _entry(sealed: Sealed, plain: int) -> Record:

@@ -6,7 +6,7 @@ A holder whose folder is gone is away: its slices are missing and its deletions 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,18 +30,18 @@ class DirectoryStore:
             / f"round-{key.round:04d}.generation-{key.generation}.slice"
         )
 
-    def put(self, key: SliceKey, blob: bytes) -> None:
-        self.disk.write(self.path(key), blob)
+    def put(self, pieces: Mapping[SliceKey, bytes]) -> None:
+        self.disk.write_all({self.path(key): blob for key, blob in pieces.items()})
 
     def get(self, key: SliceKey) -> bytes | None:
         return self.disk.read(self.path(key))
 
-    def delete(self, key: SliceKey) -> bool:
-        """Whether the holder acknowledged: one that is away cannot."""
-        if not (self.root / key.holder).is_dir():
-            return False
-        self.disk.delete(self.path(key))
-        return True
+    def delete(self, keys: Collection[SliceKey]) -> frozenset[SliceKey]:
+        """A holder that is away cannot acknowledge."""
+        here = {holder: (self.root / holder).is_dir() for holder in {key.holder for key in keys}}
+        there = [key for key in keys if here[key.holder]]
+        self.disk.delete_all(self.path(key) for key in there)
+        return frozenset(there)
 
     def keys(self, holder: str | None = None) -> Iterator[SliceKey]:
         top = self.root if holder is None else self.root / holder

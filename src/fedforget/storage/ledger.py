@@ -240,7 +240,9 @@ class Ledger:
     def reset_after_restore(self, epoch: int, forgotten: Sequence[str]) -> tuple[SliceKey, ...]:
         """An old backup: its keys are gone with their epoch. Empty the history, empty the seats that must be."""
         with self.transaction("restore") as db:
-            owed = [k for b in db.execute(sa.select(tables.bundles)).mappings() for k in rows.read_bundle("", dict(b)).keys]
+            owed = [
+                k for b in db.execute(sa.select(tables.bundles)).mappings() for k in rows.read_bundle("", dict(b)).keys
+            ]
             for table in (tables.rounds, tables.records, tables.bundles):
                 db.execute(sa.delete(table))
             m = tables.members

@@ -1,6 +1,6 @@
 """A slice store in memory: the directory store's twin."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ..slices import SliceKey
@@ -10,15 +10,16 @@ from ..slices import SliceKey
 class MemoryStore:
     slices: dict[SliceKey, bytes] = field(default_factory=dict)
 
-    def put(self, key: SliceKey, blob: bytes) -> None:
-        self.slices[key] = bytes(blob)
+    def put(self, pieces: Mapping[SliceKey, bytes]) -> None:
+        self.slices.update({key: bytes(blob) for key, blob in pieces.items()})
 
     def get(self, key: SliceKey) -> bytes | None:
         return self.slices.get(key)
 
-    def delete(self, key: SliceKey) -> bool:
-        self.slices.pop(key, None)
-        return True
+    def delete(self, keys: Collection[SliceKey]) -> frozenset[SliceKey]:
+        for key in keys:
+            self.slices.pop(key, None)
+        return frozenset(keys)
 
     def keys(self, holder: str | None = None) -> Iterator[SliceKey]:
         yield from sorted(key for key in self.slices if holder in (None, key.holder))

@@ -32,13 +32,11 @@ def settle(space: "Workspace") -> None:
 
 def delete(space: "Workspace", keys: Iterable[SliceKey], owed: bool = True) -> tuple[SliceKey, ...]:
     """Ask the holders to delete; those that acknowledged are no longer owed. Returns the rest."""
-    paid: list[SliceKey] = []
-    left: list[SliceKey] = []
-    for key in keys:
-        (paid if space.store.delete(key) else left).append(key)
+    asked = tuple(keys)
+    paid = space.store.delete(asked) if asked else frozenset()
     if paid and owed:
-        space.ledger.pay(paid)
-    return tuple(left)
+        space.ledger.pay(sorted(paid))
+    return tuple(key for key in asked if key not in paid)
 
 
 def strays(space: "Workspace") -> Iterator[SliceKey]:

@@ -17,7 +17,6 @@ from ..learners.linear import Softmax
 from ..learners.mlp import MLP
 from .settings import FederationSettings
 
-
 _OWN = {"mnist": "cnn", "fashion-mnist": "cnn", "cifar10": "cnn", "shakespeare": "nanogpt"}
 
 

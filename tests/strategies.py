@@ -193,32 +193,42 @@ def recorded(world: Federation, like: Federation) -> Trace:
 
 # --- how Hypothesis draws them ----------------------------------------------------------------------------
 
-ANY_SHARDS = st.integers(1, 4)
+ANY_SHARDS, FEW_OR_MANY = st.integers(1, 4), st.integers(1, 9)
 
 
 @st.composite
-def plans(draw: st.DrawFn, max_stages: int = 3, shards: st.SearchStrategy[int] = ANY_SHARDS) -> Plan:
+def plans(
+    draw: st.DrawFn,
+    max_stages: int = 3,
+    shards: st.SearchStrategy[int] = ANY_SHARDS,
+    clients: st.SearchStrategy[int] = FEW_OR_MANY,
+) -> Plan:
     count = draw(shards)
-    first = draw(st.integers(1, 8))
+    first = draw(clients)
     plan = Plan(
         seed=draw(st.integers(0, 1 << 20)),
         shards=count,
         members=tuple(Member(client, seat) for seat, client in enumerate(NAMES[:first])),
-        stages=(Stage(draw(st.integers(1, 4))),),
+        stages=(Stage(draw(st.sampled_from([3, 4, 2, 1]))),),
         participants=draw(st.sampled_from([None, 1, 2, 3])),
         draw=draw(st.sampled_from(["round", "stage"])),
     )
     for _ in range(draw(st.integers(0, max_stages - 1))):
         seats = range(len(plan.members), min(len(NAMES), len(plan.members) + draw(st.integers(0, 2))))
-        stage = Stage(draw(st.integers(1, 3)), draw(st.sampled_from(["lineage", "fresh", "merged"])))
+        stage = Stage(draw(st.integers(1, 3)), draw(st.sampled_from(["lineage", "merged", "fresh"])))
         leave = draw(st.sets(st.sampled_from(plan.clients), max_size=2))
         plan = plan.next_stage(stage, join={NAMES[seat]: seat for seat in seats}, leave=leave)
     return plan
 
 
 @st.composite
-def federations(draw: st.DrawFn, max_stages: int = 3, shards: st.SearchStrategy[int] = ANY_SHARDS) -> Federation:
-    plan = draw(plans(max_stages, shards))
+def federations(
+    draw: st.DrawFn,
+    max_stages: int = 3,
+    shards: st.SearchStrategy[int] = ANY_SHARDS,
+    clients: st.SearchStrategy[int] = FEW_OR_MANY,
+) -> Federation:
+    plan = draw(plans(max_stages, shards, clients))
     sizes = draw(st.lists(st.integers(1, 6), min_size=len(NAMES), max_size=len(NAMES)))
     examples = {client: examples_of(client, size) for client, size in zip(NAMES, sizes, strict=True)}
     settings = Settings(epochs=draw(st.integers(1, 2)), weighted=draw(st.booleans()))
@@ -226,15 +236,13 @@ def federations(draw: st.DrawFn, max_stages: int = 3, shards: st.SearchStrategy[
 
 
 @st.composite
-def batches_of_leavers(draw: st.DrawFn, plan: Plan, max_batches: int = 3) -> list[tuple[str, ...]]:
+def batches_of_leavers(draw: st.DrawFn, plan: Plan, at_least: int = 1, at_most: int = 3) -> list[tuple[str, ...]]:
     """Disjoint, one after another; now and then a whole shard."""
     left = list(draw(st.permutations(plan.clients)))
     batches: list[tuple[str, ...]] = []
-    for _ in range(draw(st.integers(1, max_batches))):
-        if draw(st.integers(0, 5)) == 0 and left:
-            batch = [c for c in left if plan.shard_of(c) == plan.shard_of(left[0])]
-        else:
-            batch = left[: draw(st.integers(1, 2))]
+    for size in draw(st.lists(st.sampled_from([1, 1, 1, 1, 2, 3, "shard"]), min_size=at_least, max_size=at_most)):
+        shard = plan.shard_of(left[0]) if left else 0
+        batch = [c for c in left if plan.shard_of(c) == shard] if size == "shard" else left[:size]
         left = [c for c in left if c not in batch]
         if batch:
             batches.append(tuple(batch))
@@ -244,21 +252,19 @@ def batches_of_leavers(draw: st.DrawFn, plan: Plan, max_batches: int = 3) -> lis
 calibrations = st.builds(
     Calibration,
     ratio=st.sampled_from([1.0, 2.0]),
-    interval=st.sampled_from([1, 1, 2]),
+    interval=st.sampled_from([1, 1, 1, 2]),
     compat=st.sampled_from(["paper", "paper", "released"]),
 )
 
 
 @st.composite
-def wishes(draw: st.DrawFn, plan: Plan, methods: Sequence[str], max_wishes: int = 4) -> list[Wish]:
-    """In the order of time; the first stages of a life may be over before anybody asks."""
-    found = []
-    for batch in draw(batches_of_leavers(plan, max_wishes)):
-        stage = draw(st.integers(0, len(plan.stages) - 1))
-        until = draw(st.integers(1, plan.stages[stage].rounds))
-        found.append((stage, until, batch))
-    times = sorted((stage, until) for stage, until, _ in found)
+def wishes(draw: st.DrawFn, plan: Plan, methods: Sequence[str], at_least: int = 1) -> list[Wish]:
+    """In the order of time, oftener late than early: the more is recorded, the more there is to forget."""
+    ends = [(stage, opened.rounds) for stage, opened in enumerate(plan.stages)]
+    moments = [(stage, until) for stage, rounds in ends for until in range(1, rounds + 1)]
+    batches = draw(batches_of_leavers(plan, at_least, 4))
+    times = sorted(draw(st.sampled_from([ends[-1]] * len(moments) + moments)) for _ in batches)
     return [
         Wish(stage, until, draw(st.sampled_from(list(methods))), batch, draw(calibrations))
-        for (stage, until), (_, _, batch) in zip(times, found, strict=True)
+        for (stage, until), batch in zip(times, batches, strict=True)
     ]

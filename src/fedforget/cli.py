@@ -246,6 +246,37 @@ def verify(
 
 
 @app.command()
+def scrub(
+    path: Folder,
+    portion: Annotated[int, typer.Option(help="So many records' slices; the next scrub goes on. 0: all.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Check slices against their hashes, in portions; `repair` makes the bad ones again.
+
+    Example: fedforget scrub W --portion 50
+    """
+    with _bar() as bar:
+        report = _open(path).scrub(portion, bar)
+    _answer(report, as_json, present.scrubbed)
+
+
+@app.command()
+def repair(
+    path: Folder,
+    gone: Annotated[list[str] | None, typer.Option("--gone", help="A holder that left for good; repeatable.")] = None,
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make missing and altered slices again; those of holders that are gone, on others.
+
+    Example: fedforget repair W --gone client-019
+    """
+    with _bar() as bar:
+        report = _open(path, data).repair(gone or (), bar)
+    _answer(report, as_json, present.repaired)
+
+
+@app.command()
 def evaluate(path: Folder, data: Data = None, as_json: AsJson = False) -> None:
     """Accuracy of every shard's model and every combination.
 

@@ -11,6 +11,8 @@ from .workspace.reports import (
     ForgetReport,
     PlanReport,
     Reach,
+    RepairReport,
+    ScrubReport,
     StageReport,
     StatusReport,
     TrainReport,
@@ -137,6 +139,22 @@ def verified(out: Console, report: VerifyReport) -> None:
         _say(out, f"     {finding}")
     if len(report.findings) > 10:
         _say(out, f"     and {len(report.findings) - 10} more")
+
+
+def scrubbed(out: Console, report: ScrubReport) -> None:
+    _say(out, f"Checked {report.checked} of {report.of} slices, {len(report.findings)} missing or altered.")
+    for finding in report.findings[:10]:
+        _say(out, f"  {finding}")
+    if report.next:
+        _say(out, "  The next scrub goes on from here.")
+
+
+def repaired(out: Console, report: RepairReport) -> None:
+    _say(out, f"Made {len(report.repaired)} slices again.")
+    if report.vacant:
+        _say(out, f"  {report.vacant} seats stay vacant: nobody else could take them over")
+    for loss in report.lost:
+        _say(out, f"  lost: {loss}")
 
 
 def evaluated(out: Console, report: EvaluateReport) -> None:

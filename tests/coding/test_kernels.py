@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -79,9 +80,17 @@ def test_large_outputs_written_past_the_caches(monkeypatch: pytest.MonkeyPatch, 
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])
-def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch, kernel: Kernel, threads: int):
-    monkeypatch.setattr(kernels_llvm, "workers", lambda: threads)
-    check(kernel, 8, 20, 4, 100_001)
+@pytest.mark.parametrize("mode", ABLE)
+def test_threads_change_nothing(mode: str, threads: int):
+    check(llvm_kernel(mode, threads=threads), 8, 20, 4, 100_001)
+
+
+@pytest.mark.parametrize("mode", ABLE)
+def test_many_callers_at_once_while_it_compiles(mode: str):
+    for _ in range(5):
+        kernels_llvm._engine.cache_clear()
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda rows: check(llvm_kernel(mode, threads=2), 8, rows, 4, 120_000), [7] * 8))
 
 
 def test_spread_covers_everything_once_and_passes_failures_on():

@@ -45,8 +45,10 @@ def choose_mode(features: Mapping[str, bool]) -> str | None:
     return next((mode.name for mode in MODES if _able(mode, features)), None)
 
 
-def llvm_kernel(mode: str | None = None, features: Mapping[str, bool] | None = None) -> "LlvmKernel":
-    """The fast kernel in that mode, or the best there is.
+def llvm_kernel(
+    mode: str | None = None, features: Mapping[str, bool] | None = None, *, threads: int | None = None
+) -> "LlvmKernel":
+    """The fast kernel in that mode, or the best there is; with that many threads, or one a processor.
 
     Refuses a mode the CPU lacks: LLVM aborts the process when told to emit an instruction its target does not have.
     """
@@ -58,7 +60,7 @@ def llvm_kernel(mode: str | None = None, features: Mapping[str, bool] | None = N
     if found is None or not _able(found, there):
         able = [m.name for m in MODES if _able(m, there)]
         raise SettingError("kernel mode", name, f"one this CPU has: {', '.join(able) or 'none, use numpy'}")
-    return LlvmKernel(found)
+    return LlvmKernel(found, threads)
 
 
 def _able(mode: Mode, features: Mapping[str, bool]) -> bool:
@@ -136,6 +138,7 @@ class LlvmKernel:
     """See `Kernel`. Make it with `llvm_kernel`, which looks at the CPU first."""
 
     mode: Mode
+    threads: int | None = None
 
     @property
     def name(self) -> str:
@@ -175,7 +178,7 @@ class LlvmKernel:
         busy = length * (len(inputs) + len(outputs)) >= PARALLEL_FROM
         spread(
             lambda start, stop: call(lead + start, lead + stop, stream),
-            length - lead, CHUNK, workers() if busy else 1,
+            length - lead, CHUNK, (self.threads or workers()) if busy else 1,
         )  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 """Keep: a group of rounds → records → seal → stripe → encode → place; what comes back is the ledger's entry.
 
-`full` keeps every upload. `lean` keeps what any forget can ask for: before a round in which somebody takes part for
-the first time, the model and that round's uploads; of every round the updates' inner products.
+Both keep the inner products of every round's updates, a few kilobytes that spare calibration all the uploads. `full`
+keeps every upload besides. `lean` keeps what any forget can ask for: before a round in which somebody takes part for
+the first time, the model and that round's uploads.
 """
 
 import hashlib
@@ -79,12 +80,10 @@ class Keeper:
 
     def _parts(self, round: Round) -> Iterable[tuple[RecordKind, str, bytes]]:
         lean = self.keeping.keep == "lean"
-        first = bool(self.plan.newcomers(*round.place)) or round.kind != "plain"
+        first = lean and (round.kind != "plain" or bool(self.plan.newcomers(*round.place)))
         if not lean or first:
             yield from (("upload", u.client, u.params.to_bytes()) for u in round.uploads)
-        if lean:
-            measures = Measures.of(round)
-            yield "gram", "", measures.gram.astype("<f8").tobytes()
+        yield "gram", "", Measures.of(round).gram.astype("<f8").tobytes()
         if lean and first and round.place.round > 0:
             yield "start", "", round.start.to_bytes()
         if not lean and round.uploads and average(round.start, round.uploads, self.weighted) != round.model:

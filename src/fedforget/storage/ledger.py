@@ -100,12 +100,30 @@ class Ledger:
 
     # --- reading ------------------------------------------------------------------------------------------
 
-    def get(self, key: str) -> Any:
+    def get(self, key: str, otherwise: Any = None) -> Any:
         with self.engine.connect() as db:
             value = db.scalar(sa.select(tables.meta.c.value).where(tables.meta.c.key == key))
+        if value is None and otherwise is not None:
+            return otherwise
         if value is None:
             raise KeyError(key)
         return json.loads(value)
+
+    def noted(self, key: str) -> tuple[str, ...]:
+        """Every different value ever noted under the key."""
+        with self.engine.connect() as db:
+            value = db.scalar(sa.select(tables.meta.c.value).where(tables.meta.c.key == key))
+        return tuple(json.loads(value)) if value else ()
+
+    def note(self, key: str, value: str) -> None:
+        known = self.noted(key)
+        if value not in known:
+            with self.transaction("note") as db:
+                _set(db, key, [*known, value])
+
+    def put(self, key: str, value: Any) -> None:
+        with self.transaction("put") as db:
+            _set(db, key, value)
 
     def _all(self, statement: sa.Select[Any]) -> list[Mapping[str, Any]]:
         try:
@@ -183,8 +201,8 @@ class Ledger:
             _owe(db, owed)
         return tuple(owed)
 
-    def replace_bundle(self, bundle: Bundle, gone: Sequence[SliceKey]) -> None:
-        """The same slices on other holders (repair); what the old ones still hold is owed deletion."""
+    def replace_bundle(self, bundle: Bundle, gone: Sequence[SliceKey] = ()) -> None:
+        """The same slices made again or on other holders; what the old ones still hold is owed deletion."""
         b = tables.bundles.c
         with self.transaction("repair") as db:
             where = [getattr(b, n) == getattr(bundle, n) for n in ("stage", "shard", "round", "generation")]

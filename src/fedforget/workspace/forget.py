@@ -19,9 +19,9 @@ from ..forgetting import (
 from ..manifest import Label
 from ..params import Params
 from ..plan import Cell, Change, Taint
-from ..slices import ALL_SHARDS
+from ..slices import ALL_SHARDS, SliceKey
 from ..storage.ledger import Request
-from . import settle
+from . import settle, upkeep
 from .progress import Progress, by_index
 from .reports import ForgetReport, Reach
 from .state import State
@@ -54,9 +54,9 @@ def carry_out(space: "Workspace", request: Request, progress: Progress) -> Forge
     work = prepare_work(method, state.plan, state.past, change)
     rebuild(space, state, request, method, calibration, work, progress)
     made = tuple(space.ledger.rounds(request.id).values())
-    guarantee = assess(method, work, made, calibration)
+    guarantee = assess(method, work, made, calibration, space.changed_conditions())
     outcome: dict[str, Any] = {
-        "guarantee": {"grade": guarantee.grade, "reason": guarantee.reason},
+        "guarantee": asdict(guarantee),
         "touches": [asdict(r) for r in reaches(work)],
     }
     destroyed = switch(space, state, request, work, outcome)
@@ -64,7 +64,7 @@ def carry_out(space: "Workspace", request: Request, progress: Progress) -> Forge
     debts = space.ledger.debts()
     owed = settle.delete(space, debts)
     space.keys.destroy_all_but(after.vault.epoch)
-    settle.move_slices(space, after, change.leave)
+    upkeep.move_slices(space, after, change.leave)
     return ForgetReport(
         request.id,
         tuple(sorted(change.leave)),
@@ -103,11 +103,15 @@ def rebuild(
     work = replace(work, done=done)
     total = sum(state.done(c) - t.round for c, t in work.taints.items() if work.after.present(*c))
     finished = len(pending.rows)
+    paid: Collection[SliceKey] = ()
     progress("forgetting", finished, total)
     march = forget(method, space.cohort, space.learner, work, space.settings.training, calibration)
     for group in by_index(march, lambda stage, index: _shards_at(work, stage, index)):
         dropped = _tainted_shards(work, group[0].place.stage, group[0].place.round)
-        space.keep(state, group, plan=work.after, generation=state.vault.epoch + 1, pending=request.id, dropped=dropped)
+        generation = state.vault.epoch + 1
+        paid = space.keep(
+            state, group, plan=work.after, generation=generation, pending=request.id, dropped=dropped, paid=paid
+        )
         finished += len(group)
         progress("forgetting", finished, total)
     if space.settings.keeping.layout == "cross":

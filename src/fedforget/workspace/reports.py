@@ -136,6 +136,21 @@ class VerifyReport:
 
 
 @dataclass(frozen=True)
+class ScrubReport:
+    checked: int
+    of: int
+    next: int  # where the next scrub goes on; 0: it was the last portion
+    findings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RepairReport:
+    repaired: tuple[str, ...]  # slices made again
+    vacant: int  # seats nobody could take over
+    lost: tuple[str, ...]  # bundles with too few good slices
+
+
+@dataclass(frozen=True)
 class Score:
     model: str  # "shard 0" … or a combination
     test_accuracy: float

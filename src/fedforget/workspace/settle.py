@@ -1,16 +1,11 @@
 """Settle: put in order what a crash, an absent holder or a restored backup left behind."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..errors import Damaged, Unrecoverable
-from ..history.fetch import repair
-from ..manifest import Bundle
-from ..slices import ALL_SHARDS, SERVER, VACANT, SliceKey
-from ..storage.rows import is_head
+from ..slices import SliceKey
 from .keys import tombstone
-from .state import State, unfinished
+from .state import unfinished
 
 if TYPE_CHECKING:
     from .workspace import Workspace
@@ -60,31 +55,3 @@ def restore(space: "Workspace", epoch: int) -> None:
     federation = space.settings.federation
     gone = [m.client for m, _ in space.ledger.members() if tombstone(federation, m.client) in buried]
     space.ledger.reset_after_restore(epoch, gone)
-
-
-def move_slices(space: "Workspace", state: State, gone: Iterable[str]) -> int:
-    """Make the slices of holders that left again on others; where there is nobody else, the seat stays vacant."""
-    left, moved = set(gone), 0
-    for bundle in state.bundles:
-        if is_head(bundle) or bundle.holders == (SERVER,) or not left & set(bundle.holders):
-            continue
-        fresh = [h for h in _candidates(state, bundle) if h not in bundle.holders]
-        seats = {i: (fresh.pop(0) if fresh else VACANT) for i, h in enumerate(bundle.holders) if h in left}
-        try:
-            mended = repair(bundle, space.store, {i: h for i, h in seats.items() if h != VACANT})
-        except (Unrecoverable, Damaged):
-            continue  # `verify` names it; the slices that are left stay where they are
-        holders = tuple(seats.get(i, h) for i, h in enumerate(mended.holders))
-        old = [key for key in bundle.keys if key.holder in left]
-        space.ledger.replace_bundle(replace(mended, holders=holders), old)
-        delete(space, old)
-        moved += len(seats)
-    return moved
-
-
-def _candidates(state: State, bundle: Bundle) -> list[str]:
-    """Present clients of the shard (or of all), those first that the plan would choose."""
-    shards = range(state.plan.shards) if bundle.shard == ALL_SHARDS else (bundle.shard,)
-    chosen = list(state.keeper().holders(bundle.stage, bundle.shard))
-    rest = [c for s in shards for c in state.plan.present(bundle.stage, s)]
-    return chosen + [c for c in rest if c not in chosen]

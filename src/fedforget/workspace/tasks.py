@@ -1,11 +1,13 @@
 """Tasks: which data and which learner a federation's settings stand for."""
 
+import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_info
 
 from ..datasets import Dataset, load
 from ..datasets.partition import buckets, by_class, client_names, iid
@@ -68,6 +70,19 @@ def build_learner(settings: FederationSettings, dataset: Dataset) -> Learner:
     if name == "mlp":
         return MLP(features, dataset.classes, settings.hidden, descent)
     raise SettingError("learner", name, "one of softmax, mlp")
+
+
+def numerics(learner: Learner) -> str:
+    """What a run's bits depend on beside its inputs: the arithmetic of libraries and machine."""
+    own = getattr(learner, "numerics", None)
+    if isinstance(own, str):
+        return own
+    blas = [
+        f"{i['internal_api']} {i['version']} {i.get('architecture', '')}"
+        for i in threadpool_info()
+        if i["user_api"] == "blas"
+    ]
+    return ", ".join([f"numpy {np.__version__}", platform.machine(), *sorted(set(blas))])
 
 
 def seat_names(settings: FederationSettings) -> tuple[str, ...]:

@@ -28,12 +28,12 @@ from ..federation import Cohort, Learner, Place, Round, train
 from ..forgetting import Calibration, method_named
 from ..plan import Change, Member, Plan, Stage
 from ..sealing import Vault, faster_cipher
-from ..slices import SliceStore
+from ..slices import SliceKey, SliceStore
 from ..storage.directory import DirectoryStore
 from ..storage.disk import Disk
 from ..storage.ledger import Clock, Ledger, _now
 from . import forget as forgetting
-from . import inspect, settle, verify
+from . import inspect, settle, upkeep, verify
 from .keys import KeyFolder
 from .lock import locked
 from .progress import Progress, by_index, silent
@@ -41,6 +41,8 @@ from .reports import (
     EvaluateReport,
     ForgetReport,
     PlanReport,
+    RepairReport,
+    ScrubReport,
     StageReport,
     StatusReport,
     TrainReport,
@@ -48,7 +50,7 @@ from .reports import (
 )
 from .settings import FederationSettings, check_client_name
 from .state import State, read_state, unfinished
-from .tasks import Task, build, own_learner, seat_names
+from .tasks import Task, build, numerics, own_learner, seat_names
 
 _MERGED = (
     "a merged hand-over begins every shard from the average of all: forgetting anybody of the stages before "
@@ -185,14 +187,18 @@ class Workspace:
             legs = state.legs()
             before = sum(1 for p in state.rows if p.stage == state.stage)
             total = before + sum(leg.until - leg.first for leg in legs.values())
-            done, rounds = before, []
+            done = before
+            rounds: list[Round] = []
+            paid: Collection[SliceKey] = ()
+            self.ledger.note("numerics", numerics(self.learner))
             march = train(self.cohort, state.plan, legs, self.settings.training, stage=state.stage)
             progress("training", done, total)
             for group in by_index(march, lambda _, index: sum(g.first <= index < g.until for g in legs.values())):
-                self.keep(state, group, generation=state.vault.epoch)
+                paid = self.keep(state, group, generation=state.vault.epoch, paid=paid)
                 rounds += [replace(r, uploads=(), start=r.model) for r in group]
                 done += len(group)
                 progress("training", done, total)
+            self.ledger.pay(paid)
             return _train_report(state.stage, rounds, before, self.state())
 
     def keep(
@@ -204,10 +210,12 @@ class Workspace:
         generation: int,
         pending: int | None = None,
         dropped: Collection[int] = (),
-    ) -> None:
+        paid: Collection[SliceKey] = (),
+    ) -> Collection[SliceKey]:
         """Place a group's slices, enter it in the ledger, and delete what it made superfluous.
 
-        `dropped`: shards whose blocks a cross layout no longer carries on.
+        `dropped`: shards whose blocks a cross layout no longer carries on. `paid`: what the call before this one
+        deleted, so that a round costs one commit; returns what this one did.
         """
         others = None
         if self.settings.keeping.layout == "cross":
@@ -215,7 +223,7 @@ class Workspace:
             without = {r.place.shard for r in group} | set(dropped)
             others = forgetting.lanes(state, first.stage, first.round, without)
         entry = state.keeper(plan).record(group, generation, others)
-        settle.delete(self, self.ledger.enter(entry, pending))
+        return self.store.delete(self.ledger.enter(entry, pending, paid))
 
     def open_stage(
         self,
@@ -250,6 +258,25 @@ class Workspace:
                 raise SettingError("join", name, "a free seat: " + (", ".join(list(seats)[:5]) or "none is left"))
         return {name: seats[name] for name in join}
 
+    def changed_conditions(self) -> tuple[str, ...]:
+        """Why a replay may not meet the bits of training although nobody was lost."""
+        now = numerics(self.learner)
+        before = [n for n in self.ledger.noted("numerics") if n != now]
+        found = [f"trained under {old}, replayed under {now}" for old in before]
+        if not getattr(self.learner, "deterministic", True):
+            found.append("the device's kernels are not deterministic")
+        return tuple(found)
+
+    def scrub(self, portion: int = 0, progress: Progress = silent) -> ScrubReport:
+        """Check the next slices against their hashes, going on where the last scrub stopped; 0: all of them."""
+        return upkeep.scrub(self, portion, progress)
+
+    def repair(self, gone: Iterable[str] = (), progress: Progress = silent) -> RepairReport:
+        """Make missing and altered slices again; those of holders that left for good, on others."""
+        with self._working():
+            self._refuse_unfinished()
+            return upkeep.repair(self, tuple(sorted(set(gone))), progress)
+
     def _refuse_unfinished(self) -> None:
         request = unfinished(self.ledger)
         if request is not None:
@@ -259,6 +286,9 @@ class Workspace:
 
     def plan(self, clients: Iterable[str], method: str = "exact", calibration: Calibration | None = None) -> PlanReport:
         """What forgetting them would touch, cost and promise. Changes nothing."""
+        clients = tuple(clients)
+        if not clients:
+            raise SettingError("client", "", "the name of a client, as in --client client-007")
         return inspect.plan_report(self, self._change(clients), method_named(method), calibration or Calibration())
 
     def forget(

@@ -1,4 +1,4 @@
-"""Learners on PyTorch, and the cohort that runs them fast. Importing this imports torch; nothing else of FedForget does."""
+"""Learners on PyTorch, and the cohort that runs them fast. The only place that imports torch."""
 
 from ...errors import MissingExtra
 

@@ -31,7 +31,8 @@ def attend_plainly(qkv: Tensor, heads: int) -> Tensor:
 
 @lru_cache(maxsize=8)
 def _mask(t: int, device: torch.device) -> Tensor:
-    return torch.full((t, t), -math.inf, device=device).triu_(1)
+    mask: Tensor = torch.full((t, t), -math.inf, device=device).triu_(1)
+    return mask
 
 
 class _Attention(torch.autograd.Function):

@@ -14,7 +14,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
@@ -45,6 +45,7 @@ class _Worker:
     rows: Rows
     table: Any
     ready: bool = False
+    ended: bool = False
     ticket: int | None = None
     tries: list[_Try] = field(default_factory=list)
 
@@ -148,10 +149,8 @@ class PoolCohort:
             orders.append(Order(row, task.client, task.epochs, task.seed, task.solver))
         self._tickets += 1
         worker.ticket, worker.tries = self._tickets, tries
-        try:
+        with suppress(OSError):  # it died while idle: `_bury` finds it, and its clients with it
             worker.pipe.send(Request(self._tickets, tries[0].task.params.layout, tuple(orders)))
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # it died while idle: `_bury` finds it, and its clients with it
         return self._tickets
 
     def _results(self, worker: _Worker, tries: Sequence[_Try], reply: Reply) -> Iterator[FitResult]:
@@ -172,13 +171,14 @@ class PoolCohort:
 
     def _hear(self) -> Iterator[tuple[_Worker, Reply]]:
         """Wait for replies or deaths; yield the replies."""
-        wait([end for w in self._workers for end in (w.pipe, w.process.sentinel)])
+        wait([w.pipe for w in self._workers])
         for worker in self._workers:
             try:
                 if not worker.pipe.poll():
                     continue
                 reply: Reply = worker.pipe.recv()
-            except (EOFError, ConnectionResetError):
+            except (EOFError, OSError):  # after its last reply: the pipe's other end is gone, and so is the worker
+                worker.ended = True
                 continue
             if reply.ticket < 0:
                 worker.ready, self._stillborn = True, 0
@@ -202,11 +202,10 @@ class PoolCohort:
     def _bury(self, mine: set[int]) -> Iterator[list[_Try]]:
         """Start dead workers again; yield their clients that are to be tried again."""
         for at, worker in enumerate(self._workers):
-            if worker.process.is_alive() or worker.pipe.poll():
+            if not worker.ended:
                 continue
             self._check_birth(worker)
-            code = worker.process.exitcode
-            _dismiss(worker)
+            code = _dismiss(worker)
             self._workers[at] = self._start()
             again = worker.tries if worker.ticket in mine else []
             mine.discard(worker.ticket or 0)
@@ -260,17 +259,19 @@ def _for_workers() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _dismiss(worker: _Worker, patience: float = 2.0) -> None:
-    """End a worker and everything it holds."""
-    if worker.process.is_alive():
-        worker.process.terminate()
-        worker.process.join(patience)
-    if worker.process.is_alive():
-        worker.process.kill()
+def _dismiss(worker: _Worker, patience: float = 2.0) -> int | None:
+    """End a worker and everything it holds; its exit code."""
+    worker.process.join(patience if worker.ended else 0)
+    for end in (worker.process.terminate, worker.process.kill):
+        if worker.process.is_alive():
+            end()
+            worker.process.join(patience)
     worker.process.join()
+    code = worker.process.exitcode
     worker.process.close()
     worker.pipe.close()
     worker.rows.block.close()
+    return code
 
 
 def _end(workers: list[_Worker], shelf: Shelf) -> None:

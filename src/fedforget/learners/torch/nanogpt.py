@@ -254,5 +254,8 @@ def _hutchinson(
     index = torch.from_numpy(rows)
     x, y = (part[index][None].to(model.device) for part in (data.x, data.y))
     share = torch.full(x.shape, 1 / x[0].numel(), device=model.device)
-    whole = partial(loss, model, x=x, y=y, share=share, attention=attend_plainly)
+
+    def whole(weights: Sequence[Tensor]) -> Tensor:
+        return loss(model, weights, x, y, share, attend_plainly)
+
     return curvature.hutchinson(whole, weights, curvature.signs(seed, t))

@@ -17,9 +17,14 @@ Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["fp32", "bf16"]
 
 
+def has_onednn() -> bool:
+    there: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    return there
+
+
 def has_onednn_linear() -> bool:
     """oneDNN's matrix product behind a private op: twice the rate of the public one on some processors."""
-    return torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    return has_onednn() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 
 def has_fused_sgd() -> bool:
@@ -54,7 +59,7 @@ def fingerprint(device: str, precision: Precision) -> str:
     kernels = "+".join(
         name
         for name, there in (
-            ("onednn", torch.backends.mkldnn.is_available()),
+            ("onednn", has_onednn()),
             ("linear", has_onednn_linear()),
             ("fused-sgd", has_fused_sgd()),
         )

@@ -68,7 +68,7 @@ def move(weights: Sequence[Tensor], grads: Sequence[Tensor], speed: Sequence[Ten
         g if g.stride() == w.stride() else torch.empty_like(w).copy_(g) for g, w in zip(grads, weights, strict=True)
     ]
     if has_fused_sgd():
-        fused: Any = torch._fused_sgd_  # type: ignore[attr-defined]
+        fused: Any = torch._fused_sgd_
         fused(
             list(weights),
             list(grads),

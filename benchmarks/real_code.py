@@ -1,0 +1,63 @@
+"""What the paper's real-valued code loses, as a table and a picture.
+
+python benchmarks/real_code.py [--svg FILE] [--png FILE] [--json FILE]
+"""
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from fedforget.coding import ErrorRow, error_table
+
+
+def table(rows: Sequence[ErrorRow]) -> str:
+    head = (
+        f"{'S':>3} {'C':>4} {'nodes':>10} {'precision':>9} {'median':>9} {'largest':>9} {'bit-exact':>9} {'nearest':>8}"
+    )
+    lines = [
+        f"{r.shards:>3} {r.clients:>4} {r.nodes:>10} {r.precision:>9} {r.median_error:>9.1e} {r.max_error:>9.1e} "
+        f"{r.exact:>9.1%} {r.nearest:>8.3f}"
+        for r in rows
+    ]
+    return "\n".join([head, *lines])
+
+
+def draw(rows: Sequence[ErrorRow], paths: Sequence[Path]) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    shown = sorted({(r.nodes, r.precision, r.clients) for r in rows})
+    for nodes, precision, clients in shown:
+        line = [r for r in rows if (r.nodes, r.precision, r.clients) == (nodes, precision, clients)]
+        style = {"marker": "o" if precision == "float32" else "s", "linestyle": "-" if clients >= 100 else "--"}
+        label = f"{nodes}, {precision}, C={clients}"
+        left.plot([r.shards for r in line], [r.median_error for r in line], label=label, **style)
+        right.plot([r.shards for r in line], [r.nearest for r in line], **style)
+    left.set(xscale="log", yscale="log", xlabel="shards S", ylabel="median relative error")
+    right.set(xscale="log", yscale="log", xlabel="shards S", ylabel="nearest slice to a model (0 is the model)")
+    figure.legend(loc="outside right center", fontsize="small")
+    for path in paths:
+        figure.savefig(path)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shards", nargs="+", type=int, default=[2, 4, 8, 16])
+    parser.add_argument("--clients", nargs="+", type=int, default=[20, 100])
+    parser.add_argument("--svg", type=Path)
+    parser.add_argument("--png", type=Path)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    rows = list(error_table(options.shards, options.clients))
+    print(table(rows))
+    if options.json:
+        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+    if paths := [path for path in (options.svg, options.png) if path]:
+        draw(rows, paths)
+
+
+if __name__ == "__main__":
+    main()

@@ -33,7 +33,7 @@ OTHER_DATA: Mapping[str, Examples] = {
 other_data = st.sampled_from(sorted(OTHER_DATA)).map(OTHER_DATA.__getitem__)
 
 
-@settings(max_examples=400)
+@settings(max_examples=600)
 @given(st.data())
 def test_after_a_life_of_forgetting_by_any_methods_a_last_exact_or_clean_one_leaves_nothing_of_its_leavers(
     data: st.DataObject,
@@ -48,7 +48,7 @@ def test_after_a_life_of_forgetting_by_any_methods_a_last_exact_or_clean_one_lea
     assert lived(federation, asked).trace == lived(other, asked).trace
 
 
-@settings(max_examples=400)
+@settings(max_examples=600)
 @given(st.data())
 def test_a_shard_that_stands_better_than_approximate_holds_nothing_of_anybody_ever_forgotten(
     data: st.DataObject,

@@ -6,6 +6,7 @@ precision ½, so F1 = q/(½ + q): 0.667 for one who always says so, and the pape
 no sign of forgetting; a small distance to that of retraining is the most it can show.
 """
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -40,7 +41,8 @@ class Attacker:
         features = _features(probabilities)
         if features.shape[1] != self.classes:
             raise SettingError("classes", features.shape[1], f"as fitted, {self.classes}")
-        return np.asarray(self.classifier.predict(features), dtype=bool)
+        with _one_thread():
+            return np.asarray(self.classifier.predict(features), dtype=bool)
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,8 @@ def fit_attacker(members: NDArray[Any], others: NDArray[Any], *, seed: int = 0) 
     inside, outside = (side[np.sort(random.permutation(len(side))[:size])] for side in (inside, outside))
     answers = np.repeat([True, False], size)
     classifier = HistGradientBoostingClassifier(early_stopping=False, random_state=seed % 2**32, **PARAMETERS)
-    classifier.fit(np.concatenate([inside, outside]), answers)
+    with _one_thread():
+        classifier.fit(np.concatenate([inside, outside]), answers)
     return Attacker(classifier, inside.shape[1])
 
 
@@ -94,6 +97,14 @@ def f1_of(said_of_members: NDArray[np.bool_], said_of_others: NDArray[np.bool_])
     f1 = 2 * hits / (hits + alarms + len(said_of_members))
     q = (hits + alarms) / (len(said_of_members) + len(said_of_others))
     return F1(f1, precision, recall, q, blind_f1(q), len(said_of_members), len(said_of_others))
+
+
+def _one_thread() -> AbstractContextManager[Any]:
+    """Boosting's many short parallel loops wait for each other; beside other work they take a hundred times as long."""
+    from threadpoolctl import threadpool_limits
+
+    limits: AbstractContextManager[Any] = threadpool_limits(limits=1, user_api="openmp")
+    return limits
 
 
 def blind_f1(q: float) -> float:

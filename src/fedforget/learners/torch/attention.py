@@ -25,14 +25,18 @@ def attend_plainly(qkv: Tensor, heads: int) -> Tensor:
     """The same by the book."""
     windows, t, triple = qkv.shape
     q, k, v = qkv.view(windows, t, 3, heads, -1).permute(2, 0, 3, 1, 4)
-    scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1]) + _mask(t, qkv.device)
-    return (scores.softmax(-1) @ v).transpose(1, 2).reshape(windows, t, triple // 3)
+    scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1]) + _mask(t, qkv)
+    mixed: Tensor = scores.softmax(-1) @ v
+    return mixed.transpose(1, 2).reshape(windows, t, triple // 3)
+
+
+def _mask(t: int, like: Tensor) -> Tensor:
+    return _mask_for(t, like.device, like.dtype)
 
 
 @lru_cache(maxsize=8)
-def _mask(t: int, device: torch.device) -> Tensor:
-    mask: Tensor = torch.full((t, t), -math.inf, device=device).triu_(1)
-    return mask
+def _mask_for(t: int, device: torch.device, dtype: torch.dtype) -> Tensor:
+    return torch.full((t, t), -math.inf, device=device, dtype=dtype).triu_(1)
 
 
 class _Attention(torch.autograd.Function):
@@ -41,7 +45,7 @@ class _Attention(torch.autograd.Function):
         windows, t, triple = qkv.shape
         q, k, v = qkv.view(windows, t, 3, triple // 3).unbind(2)
         scale = 1 / math.sqrt(triple // 3 // heads)
-        scores = torch.baddbmm(_mask(t, qkv.device), _narrow(q, heads), _narrow(k, heads).transpose(1, 2), alpha=scale)
+        scores = torch.baddbmm(_mask(t, qkv), _narrow(q, heads), _narrow(k, heads).transpose(1, 2), alpha=scale)
         chance = scores.softmax(-1)
         ctx.save_for_backward(qkv, chance)
         ctx.heads, ctx.scale = heads, scale

@@ -197,8 +197,8 @@ def _descend_together(model: NanoGPT, jobs: Sequence[Job]) -> list[Params]:
     ranks = sorted(range(len(jobs)), key=lambda i: -steps[i])
     size = model.layout.size
     # Rows are padded, so that a row's end is a row's end for any number of rows.
-    flat = torch.zeros(len(jobs), size + _LANES - size % _LANES, device=model.device)[:, :size]
-    speed = torch.zeros_like(flat)
+    padded = size + _LANES - size % _LANES
+    flat, speed = torch.zeros(2, len(jobs), padded, device=model.device)[..., :size]
     for row, i in enumerate(ranks):
         flat[row] = torch.tensor(jobs[i].params.vector)
     streams = [orders(len(jobs[i].examples), model.sgd.batch, jobs[i].epochs, jobs[i].seed) for i in ranks]
@@ -208,7 +208,8 @@ def _descend_together(model: NanoGPT, jobs: Sequence[Job]) -> list[Params]:
             live = len(batch[0])
             leaves = [w.detach().requires_grad_() for w in _views(model, flat[:live])]
         with torch.enable_grad():
-            total = loss(model, leaves, *(part.to(model.device) for part in batch), attend)
+            x, y, share = (part.to(model.device) for part in batch)
+            total = loss(model, leaves, x, y, share, attend)
             grads = torch.autograd.grad(total, leaves)
         speed[:live].mul_(model.sgd.momentum).add_(torch.cat([g.reshape(live, -1) for g in grads], dim=1))
         flat[:live].add_(speed[:live], alpha=-model.sgd.lr)

@@ -1,0 +1,23 @@
+"""Workspaces of these tests lie in memory where the system offers it: the tests are about order, not about disks."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+_MEMORY = Path("/dev/shm")
+
+
+@pytest.fixture
+def room() -> Iterator[Path]:
+    """An empty folder, gone afterwards."""
+    with tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None, prefix="fedforget-") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="module")
+def shared_room() -> Iterator[Path]:
+    """As `room`, for workspaces that all tests of a module only look at or copy."""
+    with tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None, prefix="fedforget-") as folder:
+        yield Path(folder)

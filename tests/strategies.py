@@ -151,25 +151,32 @@ class Wish:
     calibration: Calibration = field(default_factory=Calibration)
 
 
-def lives(federation: Federation, wishes: Sequence[Wish]) -> Iterator[tuple[Wish, Federation, Federation]]:
-    """Train on, forgetting on the way: (wish, before it, after it) for each; clean falls back on a constant."""
+@dataclass(frozen=True)
+class Chapter:
+    """A wish, the federation before it, what was done, the federation after."""
+
+    wish: Wish
+    before: Federation
+    done: Wish
+    after: Federation
+
+
+def life(federation: Federation, wishes: Sequence[Wish]) -> Iterator[Chapter]:
+    """Train on, forgetting on the way; where clean forgetting finds no lengths, by a constant one."""
     now = federation
     for wish in wishes:
-        now = trained_until(now, wish.stage, wish.until)
-        before, calibration = now, wish.calibration
+        before = trained_until(now, wish.stage, wish.until)
         try:
-            now = now.forget(wish.method, *wish.leavers, calibration=calibration)
+            done, now = wish, before.forget(wish.method, *wish.leavers, calibration=wish.calibration)
         except NoReference:
-            now = now.forget(wish.method, *wish.leavers, calibration=replace(calibration, length=0.25))
-        yield wish, before, now
+            done = replace(wish, calibration=replace(wish.calibration, length=0.25))
+            now = before.forget(wish.method, *wish.leavers, calibration=done.calibration)
+        yield Chapter(wish, before, done, now)
 
 
 def lived(federation: Federation, wishes: Sequence[Wish]) -> Federation:
     """What the life comes to."""
-    now = federation
-    for _, _, after in lives(federation, wishes):
-        now = after
-    return now
+    return [chapter.after for chapter in life(federation, wishes)][-1]
 
 
 def trained_until(federation: Federation, stage: int, until: int) -> Federation:

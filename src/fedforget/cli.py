@@ -282,7 +282,9 @@ def evaluate(path: Folder, data: Data = None, as_json: AsJson = False) -> None:
 
     Example: fedforget evaluate W
     """
-    _answer(_open(path, data).evaluate(), as_json, present.evaluated)
+    with _bar() as bar:
+        report = _open(path, data).evaluate(bar)
+    _answer(report, as_json, present.evaluated)
 
 
 @app.command()

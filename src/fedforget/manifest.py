@@ -11,6 +11,7 @@ from typing import Literal
 
 from .errors import SettingError
 from .federation import Absence, Cost, Kind, Place, Round
+from .plan import Cell
 from .slices import SliceKey
 
 Cipher = Literal["aes-256-gcm", "chacha20-poly1305"]
@@ -86,6 +87,11 @@ class Bundle:
     @property
     def keys(self) -> tuple[SliceKey, ...]:
         return tuple(SliceKey(self.stage, self.shard, self.round, self.generation, h) for h in self.holders)
+
+    @cached_property
+    def cells(self) -> frozenset[Cell]:
+        """Whose rounds are in it."""
+        return frozenset((spot.label.stage, spot.label.shard) for spot in self.spots)
 
     @cached_property
     def by_label(self) -> Mapping[Label, Spot]:

@@ -49,7 +49,7 @@ class Vault:
             raise KeyDestroyed(str(label))
         try:
             return AESGCM(self.key).decrypt(wrapped[:_NONCE], wrapped[_NONCE:], self._bound(label))
-        except InvalidTag as fault:
+        except (InvalidTag, ValueError) as fault:  # ValueError: too short to hold even a nonce
             raise SealBroken(str(label), f"its key is not wrapped under epoch {self.epoch}") from fault
 
     def _bound(self, label: Label) -> bytes:

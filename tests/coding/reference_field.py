@@ -1,7 +1,7 @@
 """An independent, slow implementation to compare with: polynomials over GF(2) as Python integers, no tables.
 
-It shares no code and no algorithm with the package: products by carry-less multiplication and long division, inverses by
-trying powers, slices by evaluating Lagrange's formula term by term, symbol by symbol.
+It shares no code and no algorithm with the package: products by carry-less multiplication and long division, inverses
+by raising to a power, slices by evaluating Lagrange's formula term by term, symbol by symbol.
 """
 
 POLYNOMIAL = {8: 0x11D, 16: 0x1100B}

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedforget.federation import Place
-from strategies import Federation, batches_of_leavers, federations, finished, lived, lives, recorded, wishes
+from strategies import Federation, batches_of_leavers, federations, finished, life, lived, recorded, wishes
 
 ANY_METHOD = ("exact", "exact", "clean", "clean", "calibrated", "calibrated", "RR")
 
@@ -50,7 +50,8 @@ def test_after_any_other_method_exact_restarts_from_before_it_so_that_no_earlier
 ) -> None:
     federation = data.draw(many_of_them)
     gone: set[str] = set()
-    for wish, before, after in lives(federation, data.draw(wishes(federation.plan, ANY_METHOD, at_least=2))):
+    for chapter in life(federation, data.draw(wishes(federation.plan, ANY_METHOD, at_least=2))):
+        wish, before, after = chapter.wish, chapter.before, chapter.after
         gone |= set(wish.leavers)
         if wish.method != "exact":
             continue

@@ -46,8 +46,8 @@ def small_task(clients: int = 8) -> Task:
 
 
 def small_settings(layout: Layout = "shard", keep: Keep = "full", **changes: Any) -> FederationSettings:
-    """Eight clients in two shards, three rounds of two clients a shard; any two of four slices are enough."""
-    keeping = Keeping(layout, keep, changes.pop("holders", 4), changes.pop("threshold", 2))
+    """Eight clients in two shards, three rounds of two clients a shard; any two of three slices are enough."""
+    keeping = Keeping(layout, keep, changes.pop("holders", 3), changes.pop("threshold", 2))
     plain = FederationSettings(
         clients=8, shards=2, participants=2, rounds=3, epochs=2, seed=1, federation="small", keeping=keeping
     )

@@ -30,6 +30,11 @@ class Kernel(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def threads(self) -> int:
+        """How many threads at once make it faster."""
+        ...
+
     def apply(
         self,
         gf: Field,
@@ -38,6 +43,7 @@ class Kernel(Protocol):
         outputs: Sequence[Plane],
         *,
         accumulate: bool = False,
+        threads: int | None = None,
     ) -> None: ...
 
 
@@ -89,6 +95,7 @@ class NumpyKernel:
     """
 
     name = "numpy"
+    threads = 1
 
     def apply(
         self,
@@ -98,6 +105,7 @@ class NumpyKernel:
         outputs: Sequence[Plane],
         *,
         accumulate: bool = False,
+        threads: int | None = None,
     ) -> None:
         for left in range(0, len(outputs[0]) if outputs else 0, CHUNK):
             part = slice(left, left + CHUNK)

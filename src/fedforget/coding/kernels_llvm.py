@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,8 @@ from fedforget.coding.kernel_ir import MODES, Mode, run_text, tile_text
 from fedforget.coding.kernels import PARALLEL_FROM, Plane, spread, workers
 from fedforget.errors import MissingExtra, SettingError
 
-CHUNK = 1 << 14  # bytes of a plane that all tiles work on before the next
+CACHE = 1 << 19  # bytes of inputs that all tiles work on before the next; what the second-level cache holds
+CHUNK = 1 << 14  # bytes of a plane at most, and where threads share out
 STREAM_FROM = 1 << 23  # outputs larger than this would only push everything else out of the caches
 OLDEST_LLVM = 17  # the text uses opaque pointers only
 
@@ -60,7 +61,7 @@ def llvm_kernel(
     if found is None or not _able(found, there):
         able = [m.name for m in MODES if _able(m, there)]
         raise SettingError("kernel mode", name, f"one this CPU has: {', '.join(able) or 'none, use numpy'}")
-    return LlvmKernel(found, threads)
+    return LlvmKernel(found, threads or workers())
 
 
 def _able(mode: Mode, features: Mapping[str, bool]) -> bool:
@@ -78,15 +79,28 @@ def _llvm() -> Any:
     return llvm
 
 
-def _compiled(mode: Mode, name: str, text: str) -> int:
-    """The address of function `name`; its memory is kept for good."""
+@dataclass(frozen=True)
+class _Tile:
+    """Which tile to compile; none of it stands for `run`."""
+
+    rows: int
+    accumulate: bool
+    stream: bool
+
+
+def _compiled(mode: Mode, tile: _Tile | None) -> int:
+    """The address of the function; its memory is kept for good."""
     with _compiling:
-        return _engine(mode, name, text)[0]
+        return _engine(mode, tile)[0]
 
 
-@lru_cache(maxsize=None)
-def _engine(mode: Mode, name: str, text: str) -> tuple[int, Any]:
+@cache
+def _engine(mode: Mode, tile: _Tile | None) -> tuple[int, Any]:
     """Under the lock only: of two engines made at once the cache would drop one, with code that is running."""
+    if tile is None:
+        name, text = "run", run_text(mode)
+    else:
+        name, text = "tile", tile_text(mode, tile.rows, accumulate=tile.accumulate, stream=tile.stream)
     llvm = _llvm()
     module = llvm.parse_assembly(text)
     module.verify()
@@ -97,10 +111,6 @@ def _engine(mode: Mode, name: str, text: str) -> tuple[int, Any]:
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
     return engine.get_function_address(name), engine
-
-
-def _tile(mode: Mode, rows: int, accumulate: bool, stream: bool) -> int:
-    return _compiled(mode, "tile", tile_text(mode, rows, accumulate=accumulate, stream=stream))
 
 
 _WORD, _POINTER = ctypes.c_int64, ctypes.c_void_p
@@ -138,7 +148,7 @@ class LlvmKernel:
     """See `Kernel`. Make it with `llvm_kernel`, which looks at the CPU first."""
 
     mode: Mode
-    threads: int | None = None
+    threads: int
 
     @property
     def name(self) -> str:
@@ -152,6 +162,7 @@ class LlvmKernel:
         outputs: Sequence[Plane],
         *,
         accumulate: bool = False,
+        threads: int | None = None,
     ) -> None:
         length = len(outputs[0]) if outputs else 0
         if not length or not inputs:
@@ -164,21 +175,23 @@ class LlvmKernel:
         aligned = bool(np.all((outs - outs[0]) % np.uint64(self.mode.width) == 0))
         stream = aligned and length * len(outputs) >= STREAM_FROM
         lead = int(-int(outs[0]) % self.mode.width) if stream else 0
-        run = _SIGNATURE(_compiled(self.mode, "run", run_text(self.mode)))
+        run = _SIGNATURE(_compiled(self.mode, None))
+        chunk = max(1024, min(CHUNK, CACHE // len(inputs) // 1024 * 1024))
 
         def call(start: int, stop: int, past_caches: bool) -> None:
-            tall = _tile(self.mode, height, accumulate, past_caches)
-            short = tall if talls == tiles else _tile(self.mode, height - 1, accumulate, past_caches)
+            tall = _compiled(self.mode, _Tile(height, accumulate, past_caches))
+            short = tall if talls == tiles else _compiled(self.mode, _Tile(height - 1, accumulate, past_caches))
             run(
-                table.ctypes.data, ins.ctypes.data, outs.ctypes.data, len(inputs), start, stop, CHUNK,
+                table.ctypes.data, ins.ctypes.data, outs.ctypes.data, len(inputs), start, stop, chunk,
                 tall, talls, height, short, tiles - talls,
             )  # fmt: skip
 
-        call(0, min(lead, length), False)
+        if lead:
+            call(0, lead, False)
         busy = length * (len(inputs) + len(outputs)) >= PARALLEL_FROM
         spread(
             lambda start, stop: call(lead + start, lead + stop, stream),
-            length - lead, CHUNK, (self.threads or workers()) if busy else 1,
+            length - lead, CHUNK, (threads or self.threads) if busy else 1,
         )  # fmt: skip
 
 

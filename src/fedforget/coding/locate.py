@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedforget.coding.field import Elements, Field, lagrange
-from fedforget.coding.kernels import Kernel, Plane, planes
+from fedforget.coding.kernels import PARALLEL_FROM, Kernel, Plane, planes, spread
 from fedforget.coding.protocol import Entropy
 
 PROJECTIONS = {8: 10, 16: 6}
@@ -58,12 +58,25 @@ def project(gf: Field, kernel: Kernel, slices: Sequence[Plane], times: int, entr
         segment = max(64, -(-symbols // FOLDS))
         full, rest = divmod(symbols, segment)
         factors = _random(gf, (times, full + (rest > 0)), entropy)
-        current = [_fold(gf, kernel, s, factors, segment) for s in current]
+        current = _fold_all(gf, kernel, current, factors, segment)
         symbols = times * segment
     low = np.array([s[0] for s in current], np.uint16).reshape(len(slices), symbols)
     if gf.bytes == 2:
         low |= np.array([s[1] for s in current], np.uint16) << 8
     return gf.product(low, _random(gf, (symbols, times), entropy))
+
+
+def _fold_all(
+    gf: Field, kernel: Kernel, sources: list[list[Plane]], factors: Elements, segment: int
+) -> list[list[Plane]]:
+    folded = list(sources)
+
+    def work(start: int, stop: int) -> None:
+        for i in range(start, stop):
+            folded[i] = _fold(gf, kernel, sources[i], factors, segment)
+
+    spread(work, len(sources), 1, kernel.threads if len(sources[0][0]) >= PARALLEL_FROM >> 3 else 1)
+    return folded
 
 
 def _fold(gf: Field, kernel: Kernel, source: list[Plane], factors: Elements, segment: int) -> list[Plane]:
@@ -73,7 +86,7 @@ def _fold(gf: Field, kernel: Kernel, source: list[Plane], factors: Elements, seg
     result = [np.empty(times * segment, np.uint8) for _ in source]
     outputs = [r[segment * t : segment * (t + 1)] for t in range(times) for r in result]
     inputs = [s[segment * n : segment * (n + 1)] for n in range(full) for s in source]
-    kernel.apply(gf, factors[:, :full], inputs, outputs)
+    kernel.apply(gf, factors[:, :full], inputs, outputs, threads=1)
     if rest := size - full * segment:
         kernel.apply(gf, factors[:, full:], [s[-rest:] for s in source], [o[:rest] for o in outputs], accumulate=True)
     return result

@@ -100,7 +100,7 @@ def f1_of(said_of_members: NDArray[np.bool_], said_of_others: NDArray[np.bool_])
 
 
 def _one_thread() -> AbstractContextManager[Any]:
-    """Boosting's many short parallel loops wait for each other; beside other work they take a hundred times as long."""
+    """Boosting's many short parallel loops wait for each other; on a busy machine they mostly wait."""
     from threadpoolctl import threadpool_limits
 
     limits: AbstractContextManager[Any] = threadpool_limits(limits=1, user_api="openmp")

@@ -24,20 +24,26 @@ def clean(
 
 
 def references(work: Rebuild) -> dict[int, int]:
-    """For each tainted shard, the shard whose lengths it may borrow: the next one around that is free of the leavers.
+    """For each tainted shard, the shard whose lengths it borrows: the next one around that is free of the leavers.
 
     Free means: no cell of it is tainted in any stage, and no approximate forgetting left a residue in its lineage
-    that the borrowed lengths would carry over. A shard that nobody is left in borrows nothing.
+    that the borrowed lengths would carry over. Which one it is depends on who was planned where, never on what they
+    sent: a choice that passed a shard over for its uploads would itself hold a trace of those who sent them. A shard
+    that nobody is left in borrows nothing.
     """
     tainted = {shard for _, shard in work.taints}
     found: dict[int, int] = {}
     for shard in sorted({shard for (stage, shard) in work.taints if work.after.present(stage, shard)}):
         around = [(shard + step) % work.before.shards for step in range(1, work.before.shards)]
-        usable = [d for d in around if d not in tainted and _usable(work, shard, d)]
-        if not usable:
-            why = "every other shard is tainted too, holds an approximate residue, or has too few rounds"
+        free = [d for d in around if d not in tainted and _usable(work, shard, d)]
+        if not free:
+            why = "every other shard is tainted too, holds an approximate residue, or was not trained as long"
             raise NoReference(shard, why)
-        found[shard] = usable[0]
+        for place in _measured(work, shard):
+            if _lender(work.past, place._replace(shard=free[0])) is None:
+                why = f"shard {free[0]}, whose turn it is, has no upload in stage {place.stage} up to {place.round}"
+                raise NoReference(shard, why)
+        found[shard] = free[0]
     return found
 
 
@@ -47,19 +53,24 @@ def _usable(work: Rebuild, shard: int, donor: int) -> bool:
     for cell in with_ancestors(work.before, own):
         if first_where(past, cell, lambda kind: kind == "calibrated") is not None:
             return False
-    return all(
-        _borrowed(past, Place(stage, donor, round)) is not None
-        for (stage, s), taint in work.taints.items()
-        if s == shard and work.after.present(stage, s)
-        for round in range(taint.round, past.rounds((stage, s)))
-    )
+    stages = {place.stage for place in _measured(work, shard)}
+    return all(work.before.present(stage, donor) and past.rounds((stage, donor)) for stage in stages)
 
 
-def _borrowed(past: Past, place: Place) -> float | None:
-    """The mean update length of the donor's round; of its nearest earlier one where nobody took part."""
+def _measured(work: Rebuild, shard: int) -> Iterator[Place]:
+    """The rounds of the shard that may need a length: all that are made again, but those of eq. prepare."""
+    for (stage, s), taint in work.taints.items():
+        if s == shard and work.after.present(stage, s):
+            for round in range(taint.round, work.past.rounds((stage, s))):
+                if not prepares(work, Place(stage, s, round)):
+                    yield Place(stage, s, round)
+
+
+def _lender(past: Past, place: Place) -> Place | None:
+    """The donor's round to measure: the same, or its nearest earlier one where somebody took part."""
     for round in range(min(place.round, past.rounds(place.cell) - 1), -1, -1):
         if past.roster(place._replace(round=round)):
-            return past.measures(place._replace(round=round)).mean_norm()
+            return place._replace(round=round)
     return None
 
 
@@ -95,6 +106,6 @@ class Cleaning:
         if source is None:
             assert self.calibration.length is not None
             return self.calibration.length
-        length = _borrowed(self.work.past, place._replace(shard=source))
-        assert length is not None  # `references` looked
-        return length
+        lender = _lender(self.work.past, place._replace(shard=source))
+        assert lender is not None  # `references` looked
+        return self.work.past.measures(lender).mean_norm()

@@ -62,20 +62,18 @@ class Archive:
 
 
 def decode(bundle: Bundle, store: SliceStore) -> list[bytes]:
-    """The data blocks from the first k good slices; without hashes, from all there are, liars located."""
+    """The data blocks from the first k slices their hashes vouch for; where hashes are lost, liars are located."""
     code = code_named(bundle.code)
-    if None in bundle.hashes:
-        present = {i: piece for i, key in enumerate(bundle.keys) if (piece := store.get(key)) is not None}
-        if len(present) < code.k:
-            raise Unrecoverable(str(bundle), code.k, len(present))
-        return recover(code, present, length=bundle.width)[0]
     good: dict[int, bytes] = {}
+    unknown: dict[int, bytes] = {}
     for index, piece, finding in examine(bundle, store):
         if finding is None and piece is not None:
-            good[index] = piece
+            (unknown if bundle.hashes[index] is None else good)[index] = piece
         if len(good) == code.k:
             return code.decode(good, length=bundle.width)
-    raise Unrecoverable(str(bundle), code.k, len(good))
+    if len(good) + len(unknown) < code.k or not unknown:
+        raise Unrecoverable(str(bundle), code.k, len(good) + len(unknown))
+    return recover(code, {**good, **unknown}, length=bundle.width)[0]
 
 
 def examine(bundle: Bundle, store: SliceStore) -> Iterator[tuple[int, bytes | None, Finding | None]]:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..coding import Code, ReedSolomon, block_length, code_named, stripe
-from ..errors import SettingError
 from ..federation import Round, average
 from ..forgetting.past import Measures
 from ..manifest import Bundle, Entry, Keeping, Label, Record, RecordKind, RoundRow, Spot
@@ -80,13 +79,13 @@ class Keeper:
 
     def _parts(self, round: Round) -> Iterable[tuple[RecordKind, str, bytes]]:
         lean = self.keeping.keep == "lean"
-        first = lean and (round.kind != "plain" or bool(self.plan.newcomers(*round.place)))
-        if not lean or first:
+        whole = not lean or round.kind != "plain" or bool(self.plan.newcomers(*round.place))
+        if whole:
             yield from (("upload", u.client, u.params.to_bytes()) for u in round.uploads)
         yield "gram", "", Measures.of(round).gram.astype("<f8").tobytes()
-        if lean and first and round.place.round > 0:
+        if lean and whole and round.place.round > 0:
             yield "start", "", round.start.to_bytes()
-        if not lean and round.uploads and average(round.start, round.uploads, self.weighted) != round.model:
+        if whole and round.uploads and average(round.start, round.uploads, self.weighted) != round.model:
             yield "model", "", round.model.to_bytes()
 
     # --- how it is laid out -------------------------------------------------------------------------------
@@ -96,20 +95,20 @@ class Keeper:
         if self.keeping.layout == "server":
             return code_named(PLAIN)
         if self.keeping.layout == "cross":
-            n = len(self.holders(stage, ALL_SHARDS))
-            if n < self.plan.shards:
-                raise SettingError("holders", n, f"at least the number of shards, {self.plan.shards}, for layout cross")
-            return ReedSolomon(n, self.plan.shards)
+            return ReedSolomon(len(self.holders(stage, ALL_SHARDS)), len(self._lanes(stage)))
         n = len(self.holders(stage, shard))
         return ReedSolomon(n, max(1, -(-n * self.keeping.threshold // self.keeping.holders)))
 
-    def holders(self, stage: int, shard: int, without: Iterable[str] = ()) -> tuple[str, ...]:
+    def _lanes(self, stage: int) -> tuple[int, ...]:
+        """The shards with somebody in them, block by block: there are never fewer clients to hold the slices."""
+        return tuple(s for s in range(self.plan.shards) if self.plan.present(stage, s))
+
+    def holders(self, stage: int, shard: int) -> tuple[str, ...]:
         """The n present clients with the smallest keyed hash: of the shard, or of all (cross)."""
         if self.keeping.layout == "server":
             return (SERVER,)
         shards = range(self.plan.shards) if shard == ALL_SHARDS else (shard,)
-        out = set(without)
-        present = [c for s in shards for c in self.plan.present(stage, s) if c not in out]
+        present = [c for s in shards for c in self.plan.present(stage, s)]
         ranked = sorted(present, key=lambda c: (derive(self.plan.seed, "holder", stage, shard, c), c))
         return tuple(ranked[: self.keeping.holders])
 
@@ -130,12 +129,13 @@ class Keeper:
     def _cross(
         self, stage: int, round: int, generation: int, lanes: Mapping[int, Mapping[Label, bytes]]
     ) -> Iterable[Coded]:
-        """The paper's layout: block s of the round is shard s's records, padded to the longest block."""
+        """The paper's layout: one block of the round is one shard's records, padded to the longest block."""
         if not any(lanes.values()):
             return
         code, spots = self.code_of(stage, ALL_SHARDS), []
-        blocks = [bytearray() for _ in range(self.plan.shards)]
-        for lane, bodies in sorted(lanes.items()):
+        blocks = [bytearray() for _ in range(code.k)]
+        for shard, bodies in sorted(lanes.items()):
+            lane = self._lanes(stage).index(shard)
             for label, body in bodies.items():
                 spots.append(Spot(label, len(blocks[lane]), lane))
                 blocks[lane] += body

@@ -63,9 +63,14 @@ class HistoryPast:
         return self._after(before)
 
     def _after(self, place: Place) -> Params:
-        model = self._kept(place, "model") or self._kept(place, "head")
-        if model:
-            return self._params(model[0])
+        lost: Unrecoverable | None = None
+        for label in self._kept(place, "model") + self._kept(place, "head"):
+            try:
+                return self._params(label)
+            except Unrecoverable as fault:
+                lost = fault
+        if lost and (self._kept(place, "model") or not self._kept(place, "upload")):
+            raise lost
         if self.roster(place) and not self._kept(place, "upload"):
             raise Unrecoverable(f"the model after {place}", 1, 0, "a lean history keeps it only where it may be needed")
         return (

@@ -37,13 +37,14 @@ class Disk:
         """Each whole or not at all; on return all of them are durable."""
         for path, blob in blobs.items():
             with _named(path):
-                path.parent.mkdir(parents=True, exist_ok=True)
                 self.probe("write", str(path))
+                path.parent.mkdir(parents=True, exist_ok=True)
                 _fill(_partial(path), blob, mode)
         self._sync([_partial(path) for path in blobs])
         for path in blobs:
-            self.probe("rename", str(path))
-            os.replace(_partial(path), path)
+            with _named(path):
+                self.probe("rename", str(path))
+                os.replace(_partial(path), path)
         self._sync({path.parent for path in blobs})
 
     def read(self, path: Path) -> bytes | None:
@@ -60,9 +61,18 @@ class Disk:
     def delete_all(self, paths: Iterable[Path]) -> None:
         there = [path for path in paths if path.exists()]
         for path in there:
-            self.probe("delete", str(path))
-            path.unlink(missing_ok=True)
+            with _named(path):
+                self.probe("delete", str(path))
+                path.unlink(missing_ok=True)
         self._sync({path.parent for path in there})
+
+    def erase(self, path: Path) -> None:
+        """Overwrite the bytes where they lie, then delete. (A copy-on-write disk may keep them: there only deletion.)"""
+        if path.exists():
+            with _named(path):
+                self.probe("erase", str(path))
+                _overwrite(path)
+            self.delete(path)
 
     def files(self, root: Path) -> Iterator[Path]:
         """Every finished file below root."""
@@ -79,7 +89,8 @@ class Disk:
     def _sync(self, paths: Iterable[Path]) -> None:
         waiting = sorted(paths)
         for path in waiting:
-            self.probe("fsync", str(path))
+            with _named(path):
+                self.probe("fsync", str(path))
         if len(waiting) == 1:
             _fsync(waiting[0])
         elif waiting:
@@ -97,6 +108,15 @@ def _fill(path: Path, blob: bytes, mode: int) -> None:
         view = memoryview(blob)
         while view:
             view = view[os.write(handle, view) :]
+    finally:
+        os.close(handle)
+
+
+def _overwrite(path: Path) -> None:
+    handle = os.open(path, os.O_WRONLY)
+    try:
+        os.write(handle, bytes(os.fstat(handle).st_size))
+        os.fsync(handle)
     finally:
         os.close(handle)
 

@@ -4,17 +4,18 @@ Slices and key files are written before the transaction that names them and dele
 up, so a crash at any point leaves at most strays, never a gap.
 """
 
+import errno
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from ..errors import Damaged, LedgerTooNew, StorageFull
+from ..errors import Damaged, LedgerTooNew, StorageFull, WorkspaceBusy
 from ..federation import Place
 from ..manifest import Bundle, Entry, Label, Record, RoundRow
 from ..plan import Cell, Member, Stage
@@ -23,6 +24,7 @@ from . import rows, tables
 from .disk import Probe, _quiet
 
 Clock = Callable[[], datetime]
+_T = TypeVar("_T")
 
 
 def _now() -> datetime:
@@ -73,11 +75,22 @@ class Ledger:
         ledger = Ledger(_engine(url), url, probe, clock)
         try:
             version = ledger.get("version")
-        except (sa.exc.DatabaseError, KeyError) as fault:
-            raise Damaged(url, "a ledger", str(getattr(fault, "orig", fault))) from fault
-        if version > tables.VERSION:
-            raise LedgerTooNew(url, version, tables.VERSION)
+            if not isinstance(version, int):
+                raise Damaged(ledger.name, "a version number", repr(version))
+            if version > tables.VERSION:
+                raise LedgerTooNew(ledger.name, version, tables.VERSION)
+        except BaseException:
+            ledger.close()
+            raise
         return ledger
+
+    @property
+    def name(self) -> str:
+        """The database as messages call it: a file, or an address without its password."""
+        address = self.engine.url
+        if address.get_backend_name() == "sqlite" and address.database:
+            return address.database
+        return address.render_as_string(hide_password=True)
 
     def close(self) -> None:
         self.engine.dispose()
@@ -85,35 +98,52 @@ class Ledger:
     @contextmanager
     def transaction(self, name: str) -> Iterator[sa.Connection]:
         """All of it or nothing; the commit is announced to the probe."""
+        with self._faults(), self.engine.begin() as db:
+            yield db
+            self.probe("commit", name)
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        """The database's complaints in our words."""
         try:
-            with self.engine.begin() as db:
-                yield db
-                self.probe("commit", name)
-        except sa.exc.OperationalError as fault:
-            if "full" in str(fault.orig):
-                raise StorageFull(self.url) from fault
-            if "malformed" in str(fault.orig):
-                raise Damaged(self.url, "a database", str(fault.orig)) from fault
-            raise
+            yield
         except sa.exc.DatabaseError as fault:
-            raise Damaged(self.url, "a database", str(fault.orig)) from fault
+            said = str(fault.orig)
+            if "disk is full" in said:
+                raise StorageFull(self.name) from fault
+            if "is locked" in said:
+                raise WorkspaceBusy(self.name, "another process") from fault
+            raise Damaged(self.name, "a database", said) from fault
+        except OSError as fault:
+            if fault.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise StorageFull(self.name) from fault
+            raise
+
+    @contextmanager
+    def _legible(self) -> Iterator[None]:
+        """Rows that cannot be read as what they should be are damage too."""
+        try:
+            with self._faults():
+                yield
+        except (ValueError, TypeError, LookupError, AttributeError) as fault:
+            raise Damaged(self.name, "rows as they were written", f"{type(fault).__name__}: {fault}") from fault
 
     # --- reading ------------------------------------------------------------------------------------------
 
     def get(self, key: str, otherwise: Any = None) -> Any:
-        with self.engine.connect() as db:
-            value = db.scalar(sa.select(tables.meta.c.value).where(tables.meta.c.key == key))
-        if value is None and otherwise is not None:
-            return otherwise
-        if value is None:
-            raise KeyError(key)
-        return json.loads(value)
+        found = self._value(key)
+        if found is None and otherwise is None:
+            raise Damaged(self.name, f"an entry {key!r}", "none")
+        return otherwise if found is None else found
 
     def noted(self, key: str) -> tuple[str, ...]:
         """Every different value ever noted under the key."""
-        with self.engine.connect() as db:
-            value = db.scalar(sa.select(tables.meta.c.value).where(tables.meta.c.key == key))
-        return tuple(json.loads(value)) if value else ()
+        return tuple(self._value(key) or ())
+
+    def _value(self, key: str) -> Any:
+        with self._legible(), self.engine.connect() as db:
+            text = db.scalar(sa.select(tables.meta.c.value).where(tables.meta.c.key == key))
+            return None if text is None else json.loads(text)
 
     def note(self, key: str, value: str) -> None:
         known = self.noted(key)
@@ -126,45 +156,50 @@ class Ledger:
             _set(db, key, value)
 
     def _all(self, statement: sa.Select[Any]) -> list[Mapping[str, Any]]:
-        try:
-            with self.engine.connect() as db:
-                return [dict(row) for row in db.execute(statement).mappings()]
-        except sa.exc.DatabaseError as fault:
-            raise Damaged(self.url, "a database", str(fault.orig)) from fault
+        with self._legible(), self.engine.connect() as db:
+            return [dict(row) for row in db.execute(statement).mappings()]
+
+    def _each(self, statement: sa.Select[Any], read: Callable[[Mapping[str, Any]], _T]) -> list[_T]:
+        found = self._all(statement)
+        with self._legible():
+            return [read(row) for row in found]
 
     def members(self) -> tuple[tuple[Member, int | None], ...]:
         """Every seat ever given, and the request that emptied it."""
-        found = self._all(sa.select(tables.members).order_by(tables.members.c.seat))
-        return tuple((Member(r["client"], r["seat"], r["joined"], r["left"]), r["forgotten"]) for r in found)
+        query = sa.select(tables.members).order_by(tables.members.c.seat)
+        return tuple(self._each(query, lambda r: (rows.read_member(r), r["forgotten"])))
 
     def stages(self) -> tuple[Stage, ...]:
-        found = self._all(sa.select(tables.stages).order_by(tables.stages.c.stage))
-        return tuple(Stage(r["rounds"], r["handover"]) for r in found)
+        return tuple(self._each(sa.select(tables.stages).order_by(tables.stages.c.stage), rows.read_stage))
 
     def rounds(self, pending: int | None = None) -> dict[Place, RoundRow]:
         query = sa.select(tables.rounds).where(_in_force(tables.rounds, pending))
-        found = [rows.read_round(r) for r in self._all(query)]
+        found = self._each(query, rows.read_round)
         return {row.place: row for row in sorted(found, key=lambda r: r.place)}
 
     def records(self, federation: str, pending: int | None = None) -> dict[Label, Record]:
         query = sa.select(tables.records).where(_in_force(tables.records, pending)).order_by(tables.records.c.id)
-        found = [rows.read_record(federation, r) for r in self._all(query)]
+        found = self._each(query, lambda r: rows.read_record(federation, r))
         return {record.label: record for record in found}
 
     def bundles(self, federation: str, pending: int | None = None) -> tuple[Bundle, ...]:
         query = sa.select(tables.bundles).where(_in_force(tables.bundles, pending)).order_by(tables.bundles.c.id)
-        return tuple(rows.read_bundle(federation, r) for r in self._all(query))
+        return tuple(self._each(query, lambda r: rows.read_bundle(federation, r)))
 
     def debts(self) -> tuple[SliceKey, ...]:
-        return tuple(sorted(rows.read_debt(r) for r in self._all(sa.select(tables.debts))))
+        return tuple(sorted(self._each(sa.select(tables.debts), rows.read_debt)))
 
     def requests(self) -> tuple[Request, ...]:
-        found = self._all(sa.select(tables.requests).order_by(tables.requests.c.id))
-        return tuple(Request(r["id"], r["state"], r["body"]) for r in found)
+        query = sa.select(tables.requests).order_by(tables.requests.c.id)
+        return tuple(self._each(query, lambda r: Request(r["id"], r["state"], r["body"])))
 
     def events(self) -> Iterator[Event]:
-        for r in self._all(sa.select(tables.events).order_by(tables.events.c.seq)):
-            yield Event(r["seq"], r["time"], r["kind"], json.loads(r["body"]), r["previous"], r["hash"])
+        query = sa.select(tables.events).order_by(tables.events.c.seq)
+
+        def read(r: Mapping[str, Any]) -> Event:
+            return Event(r["seq"], r["time"], r["kind"], json.loads(r["body"]), r["previous"], r["hash"])
+
+        yield from self._each(query, read)
 
     # --- membership ---------------------------------------------------------------------------------------
 
@@ -195,6 +230,7 @@ class Ledger:
             _insert(db, tables.rounds, [rows.round_row(r, pending) for r in entry.rounds])
             _insert(db, tables.records, [rows.record_row(r, pending) for r in entry.records])
             _insert(db, tables.bundles, [rows.bundle_row(b, pending) for b in entry.bundles])
+            _forgive(db, [key for b in entry.bundles for key in b.keys])  # owed once, but in use again
             for row in entry.rounds:
                 body = {**row.place._asdict(), "generation": row.generation, "kind": row.kind}
                 self._append(db, "round", {**body, "start": row.start_digest, "model": row.model_digest})
@@ -207,8 +243,9 @@ class Ledger:
         with self.transaction("repair") as db:
             where = [getattr(b, n) == getattr(bundle, n) for n in ("stage", "shard", "round", "generation")]
             changes = {"holders": list(bundle.holders), "hashes": list(bundle.hashes)}
-            db.execute(sa.update(tables.bundles).where(*where, b.head.is_(False)).values(**changes))
+            db.execute(sa.update(tables.bundles).where(*where, b.head.is_(rows.is_head(bundle))).values(**changes))
             _owe(db, gone)
+            _forgive(db, bundle.keys)
             self._append(db, "repaired", {"bundle": str(bundle), "holders": [k.holder for k in gone]})
 
     # --- forgetting ---------------------------------------------------------------------------------------
@@ -236,7 +273,7 @@ class Ledger:
         under the new epoch key; the leavers' seats are empty; the old slices are owed deletion.
         """
         with self.transaction("switch") as db:
-            owed = _retire(db, federation, taints, request.id)
+            owed = _retire(db, federation, taints)
             for table in (tables.rounds, tables.records, tables.bundles):
                 db.execute(sa.update(table).where(table.c.pending == request.id).values(pending=None))
             _rewrap(db, federation, rewrapped)
@@ -286,11 +323,13 @@ class Ledger:
     def broken_link(self) -> int | None:
         """The first event whose hash does not follow from what is before it."""
         previous = "0" * 64
-        for at, r in enumerate(self._all(sa.select(tables.events).order_by(tables.events.c.seq))):
-            fits = r["hash"] == event_hash(at, r["time"], r["kind"], r["body"], previous)
-            if r["seq"] != at or r["previous"] != previous or not fits:
-                return at
-            previous = r["hash"]
+        found = self._all(sa.select(tables.events).order_by(tables.events.c.seq))
+        with self._legible():
+            for at, r in enumerate(found):
+                fits = r["hash"] == event_hash(at, r["time"], r["kind"], r["body"], previous)
+                if r["seq"] != at or r["previous"] != previous or not fits:
+                    return at
+                previous = r["hash"]
         return None
 
 
@@ -331,13 +370,16 @@ def _insert(db: sa.Connection, table: sa.Table, values: list[dict[str, Any]]) ->
 
 
 def _owe(db: sa.Connection, keys: Iterable[SliceKey]) -> None:
-    _insert(db, tables.debts, [key._asdict() for key in sorted(set(keys))])
+    owed = sorted(set(keys))
+    _forgive(db, owed)  # owed already: once is enough
+    _insert(db, tables.debts, [key._asdict() for key in owed])
 
 
 def _forgive(db: sa.Connection, keys: Iterable[SliceKey]) -> None:
-    d = tables.debts.c
-    for key in keys:
-        db.execute(sa.delete(tables.debts).where(*(getattr(d, n) == v for n, v in key._asdict().items())))
+    gone = [{f"_{name}": value for name, value in key._asdict().items()} for key in sorted(set(keys))]
+    if gone:
+        match = sa.and_(*(getattr(tables.debts.c, n) == sa.bindparam(f"_{n}") for n in SliceKey._fields))
+        db.execute(sa.delete(tables.debts).where(match), gone)
 
 
 def _drop_heads(db: sa.Connection, cell: Cell, pending: int | None) -> list[SliceKey]:
@@ -351,18 +393,14 @@ def _drop_heads(db: sa.Connection, cell: Cell, pending: int | None) -> list[Slic
     return [key for bundle in found for key in bundle.keys]
 
 
-def _retire(db: sa.Connection, federation: str, taints: Mapping[Cell, int], request: int) -> list[SliceKey]:
-    """Take what is tainted, and the cross bundles that have been made anew, out of the database."""
+def _retire(db: sa.Connection, federation: str, taints: Mapping[Cell, int]) -> list[SliceKey]:
+    """Take what is tainted, and every bundle with something tainted in it, out of the database."""
     owed: list[SliceKey] = []
     b = tables.bundles
-    anew = sa.select(b.c.stage, b.c.round).where(b.c.pending == request, b.c.shard == -1)
-    again = {(row.stage, row.round) for row in db.execute(anew)}
     for row in db.execute(sa.select(b).where(b.c.pending.is_(None))).mappings():
-        tainted = taints.get((row["stage"], row["shard"]))
-        if (row["shard"] == -1 and (row["stage"], row["round"]) in again) or (
-            tainted is not None and row["round"] >= tainted
-        ):
-            owed += rows.read_bundle(federation, dict(row)).keys
+        bundle = rows.read_bundle(federation, dict(row))
+        if any(first <= bundle.round for cell, first in taints.items() if cell in bundle.cells):
+            owed += bundle.keys
             db.execute(sa.delete(b).where(b.c.id == row["id"]))
     for (stage, shard), first in taints.items():
         for table in (tables.rounds, tables.records):

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..federation import Absence, Cost, Place
 from ..manifest import Bundle, Label, Record, RoundRow, Spot
+from ..plan import Member, Stage
 from ..slices import HEAD, SliceKey
 
 Row = dict[str, Any]
@@ -13,6 +14,16 @@ Row = dict[str, Any]
 
 def where(place: Place, generation: int) -> Row:
     return {"stage": place.stage, "shard": place.shard, "round": place.round, "generation": generation}
+
+
+def read_member(row: Mapping[str, Any]) -> Member:
+    return Member(
+        row["client"], int(row["seat"]), int(row["joined"]), None if row["left"] is None else int(row["left"])
+    )
+
+
+def read_stage(row: Mapping[str, Any]) -> Stage:
+    return Stage(int(row["rounds"]), row["handover"])
 
 
 def round_row(row: RoundRow, pending: int | None) -> Row:

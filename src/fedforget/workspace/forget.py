@@ -21,7 +21,7 @@ from ..params import Params
 from ..plan import Cell, Change, Taint
 from ..slices import ALL_SHARDS, SliceKey
 from ..storage.ledger import Request
-from . import settle, upkeep
+from . import seats
 from .progress import Progress, by_index
 from .reports import ForgetReport, Reach
 from .state import State
@@ -62,9 +62,9 @@ def carry_out(space: "Workspace", request: Request, progress: Progress) -> Forge
     destroyed = switch(space, state, request, work, outcome)
     after = space.state()
     debts = space.ledger.debts()
-    owed = settle.delete(space, debts)
+    owed = seats.delete(space, debts)
     space.keys.destroy_all_but(after.vault.epoch)
-    upkeep.move_slices(space, after, change.leave)
+    seats.vacate(space, after, after.forgotten)
     return ForgetReport(
         request.id,
         tuple(sorted(change.leave)),
@@ -132,7 +132,7 @@ def lanes(state: State, stage: int, round: int, without: Collection[int]) -> Map
     for bundle in state.history:
         if (bundle.stage, bundle.shard, bundle.round) == (stage, ALL_SHARDS, round):
             found: dict[int, dict[Label, bytes]] = {}
-            kept = [s.label for s in bundle.spots if s.lane not in without]
+            kept = [s.label for s in bundle.spots if s.label.shard not in without]
             for label, body in state.archive.sealed(bundle, kept).items():
                 found.setdefault(label.shard, {})[label] = body
             return found

@@ -1,21 +1,28 @@
 """Inspect: what a workspace is, would do and is worth. Nothing here changes anything."""
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, get_args
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
-from ..evaluation.combination import Combine, combine
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import NobodyLeft
+from ..evaluation.combination import pool
 from ..evaluation.quality import accuracy, loss
 from ..examples import Examples
 from ..forgetting import Calibration, Method, estimate, prepare_work, standing
-from ..params import Params
+from ..params import mean
 from ..plan import Change
 from ..slices import HEAD, SERVER
 from .forget import reaches
+from .progress import Progress
 from .reports import EvaluateReport, PlanReport, Score, ShardStatus, StatusReport
 from .state import State, unfinished
 
 if TYPE_CHECKING:
     from .workspace import Workspace
+
+Said = NDArray[Any]
 
 
 def plan_report(space: "Workspace", change: Change, method: Method, calibration: Calibration) -> PlanReport:
@@ -97,20 +104,37 @@ def stored_bytes(state: State) -> tuple[int, int, int]:
     return server, max(held.values(), default=0), server + sum(held.values())
 
 
-def evaluate_report(space: "Workspace") -> EvaluateReport:
+def evaluate_report(space: "Workspace", progress: Progress) -> EvaluateReport:
     """Accuracy of every shard model and every combination, on test, retained and forgotten examples."""
     state, task = space.state(), space.task
-    models = list(state.served().items())
+    served = state.served()
+    if not served:
+        raise NobodyLeft("the federation")
     present = [c for c in state.plan.clients if c in task.examples]
-    retained = _joined(task.examples[c] for c in present)
-    forgotten = _joined(task.examples[c] for c in sorted(state.forgotten) if c in task.examples)
-    scores = [
-        _score(space, f"shard {shard}", "average", [model], task.test, retained, forgotten) for shard, model in models
-    ]
-    for kind in get_args(Combine):
-        every = [model for _, model in models]
-        scores.append(_score(space, kind, kind, every, task.test, retained, forgotten))
+    views = {
+        "test": task.test,
+        "retained": _sample(_joined(task.examples[c] for c in present), len(task.test)),
+        "forgotten": _joined(task.examples[c] for c in sorted(state.forgotten) if c in task.examples),
+    }
+    average = mean(list(served.values()))
+    said: dict[str, list[Said]] = {}
+    for at, model in enumerate([*served.values(), average]):
+        progress("evaluating", at, len(served) + 1)
+        for view, examples in views.items():
+            if examples is not None:
+                said.setdefault(view, []).append(space.learner.predict(model, examples.x))
+    scores = [_score(f"shard {shard}", views, {v: p[at] for v, p in said.items()}) for at, shard in enumerate(served)]
+    scores.append(_score("average", views, {v: p[-1] for v, p in said.items()}))
+    pooled: tuple[Literal["ensemble", "vote"], ...] = ("ensemble", "vote")
+    scores += [_score(kind, views, {v: pool(kind, p[:-1]) for v, p in said.items()}) for kind in pooled]
     return EvaluateReport(tuple(scores), len(task.test))
+
+
+def _sample(examples: Examples | None, most: int) -> Examples | None:
+    """Evenly spaced examples, as many as there are to test with: a mean needs no more."""
+    if examples is None or len(examples) <= most:
+        return examples
+    return examples.take(np.linspace(0, len(examples) - 1, most).astype(np.intp))
 
 
 def _joined(parts: Iterable[Examples]) -> Examples | None:
@@ -118,17 +142,13 @@ def _joined(parts: Iterable[Examples]) -> Examples | None:
     return Examples.join(found) if found else None
 
 
-def _score(
-    space: "Workspace",
-    name: str,
-    kind: Combine,
-    models: list[Params],
-    test: Examples,
-    retained: Examples | None,
-    forgotten: Examples | None,
-) -> Score:
-    def on(examples: Examples | None) -> float | None:
-        return None if examples is None else accuracy(combine(kind, space.learner, models, examples.x), examples.y)
+def _score(name: str, views: Mapping[str, Examples | None], said: Mapping[str, Said]) -> Score:
+    def right(view: str) -> float | None:
+        examples = views[view]
+        return None if examples is None else accuracy(said[view], examples.y)
 
-    said = combine(kind, space.learner, models, test.x)
-    return Score(name, accuracy(said, test.y), loss(said, test.y), on(retained), on(forgotten))
+    test = views["test"]
+    assert test is not None
+    return Score(
+        name, accuracy(said["test"], test.y), loss(said["test"], test.y), right("retained"), right("forgotten")
+    )

@@ -61,12 +61,15 @@ class KeyFolder:
         return Vault(epoch, passphrase_key(self.passphrase, secret))
 
     def destroy_all_but(self, epoch: int) -> None:
-        """Overwrite and delete the other epochs' keys. (On a copy-on-write disk only deletion is certain.)"""
+        """Erase the other epochs' keys."""
         for other in self.epochs():
             if other != epoch:
-                size = len(self.disk.read(self.path(other)) or b"")
-                self.disk.write(self.path(other), bytes(size), mode=0o600)
-                self.disk.delete(self.path(other))
+                self.disk.erase(self.path(other))
+
+    def usable(self, epoch: int) -> bool:
+        """Whether the epoch's key is there, and not half erased."""
+        blob = self.disk.read(self.path(epoch))
+        return blob is not None and blob.startswith((_RAW, _SALTED))
 
     # --- tombstones ---------------------------------------------------------------------------------------
 

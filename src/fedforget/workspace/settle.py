@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ..slices import SliceKey
+from . import seats
 from .keys import tombstone
 from .state import unfinished
 
@@ -15,23 +16,33 @@ def settle(space: "Workspace") -> None:
     """Before any work: half-written files go, debts are asked for again, an old database is brought up to date."""
     space.disk.sweep(space.path)
     epoch = space.ledger.get("epoch")
-    held = space.keys.epochs()
-    if epoch not in held and held and held[-1] > epoch:
-        restore(space, held[-1])
-        epoch = held[-1]
+    newest = max(space.keys.epochs(), default=epoch)
+    if newest > epoch and outdated(space, epoch):
+        restore(space, newest)
+        epoch = newest
     space.keys.load(epoch)
     space.keys.destroy_all_but(epoch)
-    delete(space, space.ledger.debts())
-    delete(space, strays(space), owed=False)
+    seats.delete(space, space.ledger.debts())
+    seats.delete(space, strays(space), owed=False)
+    state = space.state()
+    seats.vacate(space, state, state.forgotten)
 
 
-def delete(space: "Workspace", keys: Iterable[SliceKey], owed: bool = True) -> tuple[SliceKey, ...]:
-    """Ask the holders to delete; those that acknowledged are no longer owed. Returns the rest."""
-    asked = tuple(keys)
-    paid = space.store.delete(asked) if asked else frozenset()
-    if paid and owed:
-        space.ledger.pay(sorted(paid))
-    return tuple(key for key in asked if key not in paid)
+def outdated(space: "Workspace", epoch: int) -> bool:
+    """Whether the database is older than the newest key: its own key is gone, or it does not know who was forgotten.
+
+    A forget that stopped just before its switch has left a newer key and tombstones too, but names whom it is for.
+    """
+    request = unfinished(space.ledger)
+    leaving = set(request.body["leave"]) if request else set()
+    present = {m.client for m, gone in space.ledger.members() if gone is None}
+    return not space.keys.usable(epoch) or bool(buried(space, present - leaving))
+
+
+def buried(space: "Workspace", clients: Iterable[str]) -> list[str]:
+    """Which of them were forgotten, by the tombstones."""
+    stones = space.keys.tombstones()
+    return [c for c in clients if tombstone(space.settings.federation, c) in stones]
 
 
 def strays(space: "Workspace") -> Iterator[SliceKey]:
@@ -51,7 +62,4 @@ def restore(space: "Workspace", epoch: int) -> None:
     The tombstones are replayed and the history emptied; `train` makes the same models again, bit for bit, without
     the forgotten, for every draw is a function of the seed.
     """
-    buried = space.keys.tombstones()
-    federation = space.settings.federation
-    gone = [m.client for m, _ in space.ledger.members() if tombstone(federation, m.client) in buried]
-    space.ledger.reset_after_restore(epoch, gone)
+    space.ledger.reset_after_restore(epoch, buried(space, [m.client for m, _ in space.ledger.members()]))

@@ -2,7 +2,8 @@
 
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -11,15 +12,19 @@ from threadpoolctl import threadpool_info
 
 from ..datasets import Dataset, load
 from ..datasets.partition import buckets, by_class, client_names, iid
+from ..engines.local import LocalCohort
 from ..errors import SettingError
 from ..examples import Examples
-from ..federation import Learner
+from ..federation import Cohort, Learner
 from ..learners.descent import Descent
 from ..learners.linear import Softmax
 from ..learners.mlp import MLP
 from .settings import FederationSettings
 
 _OWN = {"mnist": "cnn", "fashion-mnist": "cnn", "cifar10": "cnn", "shakespeare": "nanogpt"}
+
+_KINDS = {"softmax": "image", "mlp": "image", "cnn": "image", "nanogpt": "text"}
+_TORCH = ("cnn", "nanogpt")
 
 
 @dataclass(frozen=True)
@@ -39,8 +44,18 @@ def build(settings: FederationSettings, data: Path | None = None) -> Task:
     """Always over all seats: who is there and who has left moves no example of anybody else."""
     dataset = load(settings.task, data, context=settings.context if settings.task == "shakespeare" else None)
     parts = _parts(settings, dataset)
-    examples = {name: dataset.train.take(rows) for name, rows in parts.items()}
-    return Task(dataset, build_learner(settings, dataset), examples)
+    learner = build_learner(settings, dataset)
+    if (settings.learner or own_learner(settings.task)) not in _TORCH:
+        dataset = ready(dataset)
+    return Task(dataset, learner, {name: dataset.train.take(rows) for name, rows in parts.items()})
+
+
+def ready(dataset: Dataset) -> Dataset:
+    """Pixels as numbers, for learners that do not scale them themselves."""
+    if not dataset.raw:
+        return dataset
+    train, test = (Examples(dataset.scaled(e.x), e.y) for e in (dataset.train, dataset.test))
+    return replace(dataset, train=train, test=test, raw=False)
 
 
 def _parts(settings: FederationSettings, dataset: Dataset) -> Mapping[str, NDArray[np.intp]]:
@@ -60,16 +75,41 @@ def own_learner(task: str) -> str:
 
 
 def build_learner(settings: FederationSettings, dataset: Dataset) -> Learner:
-    features = 1
-    for side in dataset.shape:
-        features *= side
-    descent = Descent(lr=settings.lr or 0.05, momentum=settings.momentum, batch=settings.batch or 8)
+    """The learner of that name, with the settings' hyperparameters or its own."""
     name = settings.learner or own_learner(settings.task)
+    if name not in _KINDS:
+        raise SettingError("learner", name, "one of " + ", ".join(_KINDS))
+    if dataset.kind != _KINDS[name]:
+        fits = ", ".join(n for n, kind in _KINDS.items() if kind == dataset.kind)
+        raise SettingError("learner", name, f"one of {fits} for {dataset.name}")
+    if name in _TORCH:
+        return _torch_learner(name, settings, dataset)
+    features = prod(dataset.shape)
+    descent = Descent(lr=settings.lr or 0.05, momentum=settings.momentum, batch=settings.batch or 8)
     if name == "softmax":
         return Softmax(features, dataset.classes, descent)
-    if name == "mlp":
-        return MLP(features, dataset.classes, settings.hidden, descent)
-    raise SettingError("learner", name, "one of softmax, mlp")
+    return MLP(features, dataset.classes, settings.hidden, descent)
+
+
+def _torch_learner(name: str, settings: FederationSettings, dataset: Dataset) -> Learner:
+    from ..learners.torch import CNN, SGD, NanoGPT  # only here: torch takes seconds to import
+
+    sgd = SGD(lr=settings.lr or 0.005, momentum=settings.momentum, batch=settings.batch or 64)
+    if name == "nanogpt":
+        return NanoGPT(dataset.classes, context=settings.context, sgd=sgd)
+    height, width, channels = dataset.shape
+    return CNN(
+        (height, width, channels), dataset.classes, dataset.mean, dataset.std, sgd=sgd, precision=settings.precision
+    )
+
+
+def open_engine(task: Task, settings: FederationSettings, workers: int | None) -> Cohort:
+    """Where the clients run: models this small in this process, those of PyTorch on a pool of workers."""
+    if (settings.learner or own_learner(settings.task)) not in _TORCH:
+        return LocalCohort(task.learner, task.examples)
+    from ..learners.torch import open_cohort
+
+    return open_cohort(task.learner, task.examples, workers=workers)
 
 
 def numerics(learner: Learner) -> str:

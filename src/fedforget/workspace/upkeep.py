@@ -1,18 +1,13 @@
 """Upkeep: scrub finds slices that went bad before too many have; repair makes them again."""
 
-from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..errors import Damaged, Unrecoverable
 from ..history.fetch import examine
-from ..history.fetch import repair as make_again
-from ..manifest import Bundle
-from ..slices import ALL_SHARDS, HEAD, SERVER, VACANT
-from . import settle
+from ..slices import VACANT
+from . import seats
 from .progress import Progress
 from .reports import RepairReport, ScrubReport
-from .state import State
 
 if TYPE_CHECKING:
     from .workspace import Workspace
@@ -44,57 +39,14 @@ def repair(space: "Workspace", gone: tuple[str, ...], progress: Progress) -> Rep
         progress("repairing", at, len(state.bundles))
         wrong = {i for i, _, finding in examine(bundle, space.store) if finding}
         wrong |= {i for i, holder in enumerate(bundle.holders) if holder in gone or holder == VACANT}
+        wrong |= {i for i, known in enumerate(bundle.hashes) if known is None}
         if not wrong:
             continue
         try:
-            mended = reseat(space, state, bundle, wrong, gone)
+            mended = seats.reseat(space, state, bundle, wrong, gone)
         except (Unrecoverable, Damaged) as fault:
             lost.append(str(fault))
             continue
         repaired += [str(mended.keys[i]) for i in sorted(wrong) if mended.holders[i] != VACANT]
         vacant += sum(h == VACANT for h in mended.holders)
     return RepairReport(tuple(repaired), vacant, tuple(lost))
-
-
-def move_slices(space: "Workspace", state: State, gone: Iterable[str]) -> None:
-    """Make the slices of holders that were forgotten again on others."""
-    left = tuple(gone)
-    for bundle in state.bundles:
-        seats = {i for i, holder in enumerate(bundle.holders) if holder in left}
-        if seats:
-            try:
-                reseat(space, state, bundle, seats, left)
-            except (Unrecoverable, Damaged):
-                vacated = tuple(VACANT if i in seats else h for i, h in enumerate(bundle.holders))
-                _enter(space, bundle, replace(bundle, holders=vacated), left)
-
-
-def reseat(space: "Workspace", state: State, bundle: Bundle, seats: Iterable[int], gone: tuple[str, ...]) -> Bundle:
-    """The slices of those seats made again: where they were, or, where the holder left, with somebody new."""
-    fresh = [h for h in _candidates(state, bundle) if h not in bundle.holders and h not in gone]
-    to: dict[int, str] = {}
-    for index in sorted(seats):
-        holder = bundle.holders[index]
-        if holder in gone or holder == VACANT:
-            holder = fresh.pop(0) if fresh else VACANT
-        to[index] = holder
-    mended = make_again(bundle, space.store, {i: h for i, h in to.items() if h != VACANT})
-    mended = replace(mended, holders=tuple(to.get(i, h) for i, h in enumerate(mended.holders)))
-    _enter(space, bundle, mended, gone)
-    return mended
-
-
-def _enter(space: "Workspace", old: Bundle, new: Bundle, gone: tuple[str, ...]) -> None:
-    owed = [key for key in old.keys if key.holder in gone]
-    space.ledger.replace_bundle(new, owed)
-    settle.delete(space, owed)
-
-
-def _candidates(state: State, bundle: Bundle) -> list[str]:
-    """Present clients of the shard (or of all), those first that the plan would choose."""
-    if bundle.holders in ((HEAD,), (SERVER,)):
-        return []
-    shards = range(state.plan.shards) if bundle.shard == ALL_SHARDS else (bundle.shard,)
-    chosen = list(state.keeper().holders(bundle.stage, bundle.shard))
-    rest = [c for s in shards for c in state.plan.present(bundle.stage, s)]
-    return chosen + [c for c in rest if c not in chosen]

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from ..engines.local import LocalCohort
 from ..errors import (
     AlreadyForgotten,
     Damaged,
@@ -50,19 +49,14 @@ from .reports import (
 )
 from .settings import FederationSettings, check_client_name
 from .state import State, read_state, unfinished
-from .tasks import Task, build, numerics, own_learner, seat_names
+from .tasks import Task, build, numerics, open_engine, own_learner, seat_names
 
 _MERGED = (
     "a merged hand-over begins every shard from the average of all: forgetting anybody of the stages before "
     "will have to make every shard of this stage again"
 )
 
-MakeCohort = Callable[[Task, FederationSettings], Cohort]
-
-
-def local_cohort(task: Task, settings: FederationSettings) -> Cohort:
-    """Every client in this process."""
-    return LocalCohort(task.learner, task.examples)
+MakeCohort = Callable[[Task, FederationSettings, int | None], Cohort]
 
 
 @dataclass(frozen=True)
@@ -76,7 +70,8 @@ class Workspace:
     store: SliceStore
     disk: Disk
     data: Path | None = None
-    make_cohort: MakeCohort = local_cohort
+    make_cohort: MakeCohort = open_engine
+    workers: int | None = None
     _given: Task | None = field(default=None, repr=False)
 
     # --- making and opening -------------------------------------------------------------------------------
@@ -123,6 +118,8 @@ class Workspace:
         clock: Clock = _now,
         task: Task | None = None,
         store: SliceStore | None = None,
+        make_cohort: MakeCohort = open_engine,
+        workers: int | None = None,
     ) -> "Workspace":
         folder, disk = Path(path), disk or Disk()
         text = disk.read(folder / "federation.toml")
@@ -145,6 +142,8 @@ class Workspace:
             store or DirectoryStore(folder / "holders", disk),
             disk,
             data,
+            make_cohort,
+            workers,
             _given=task,
         )
 
@@ -158,7 +157,8 @@ class Workspace:
 
     @cached_property
     def cohort(self) -> Cohort:
-        return self.make_cohort(self.task, self.settings)
+        """The engine, started when first needed."""
+        return self.make_cohort(self.task, self.settings, self.workers)
 
     def state(self, pending: int | None = None) -> State:
         """What is in force now."""
@@ -168,7 +168,17 @@ class Workspace:
         return self.keys.load(epoch)
 
     def close(self) -> None:
+        """End the engine's workers and the database's connections."""
+        stop = getattr(self.__dict__.get("cohort"), "close", None)
+        if stop is not None:
+            stop()
         self.ledger.close()
+
+    def __enter__(self) -> "Workspace":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @contextmanager
     def _working(self) -> Iterator[None]:
@@ -328,8 +338,8 @@ class Workspace:
     def status(self, members: bool = False) -> StatusReport:
         return inspect.status_report(self, members)
 
-    def evaluate(self) -> EvaluateReport:
-        return inspect.evaluate_report(self)
+    def evaluate(self, progress: Progress = silent) -> EvaluateReport:
+        return inspect.evaluate_report(self, progress)
 
     def verify(
         self, replay: int = 0, never_joined: bool = False, seed: int = 0, progress: Progress = silent

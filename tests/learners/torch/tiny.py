@@ -72,6 +72,7 @@ def windows(client: str, size: int, seed: int = 0) -> Examples:
     """The next letter is two on, nine times of ten."""
     rng = generator(seed, "windows", client)
     hops = np.where(rng.random((size, WINDOW + 1)) < 0.9, 2, rng.integers(0, LETTERS, (size, WINDOW + 1)))
+    hops[:, 0] = rng.integers(0, LETTERS, size)
     text = (hops.cumsum(axis=1) % LETTERS).astype(np.uint8)
     return Examples(text[:, :-1], text[:, 1:])
 

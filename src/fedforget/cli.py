@@ -288,6 +288,31 @@ def evaluate(path: Folder, data: Data = None, as_json: AsJson = False) -> None:
 
 
 @app.command()
+def storage(
+    parameters: Annotated[int, typer.Option(help="Parameters of the model; the paper's CNN on MNIST by default.")] = (
+        857_738
+    ),
+    layers: Annotated[int, typer.Option(help="Tensors of the model.")] = 8,
+    clients: Annotated[int, typer.Option()] = 100,
+    shards: Annotated[int, typer.Option()] = 4,
+    participants: Annotated[int, typer.Option(help="A shard a round, drawn once.")] = 5,
+    rounds: Annotated[int, typer.Option()] = 30,
+    wrong: Annotated[float, typer.Option(help="μ: the share of holders that may be wrong.")] = 0.1,
+    rate: Annotated[float, typer.Option(help="Bits a second, for the paper's communication time.")] = 1e8,
+    as_json: AsJson = False,
+) -> None:
+    """What each way of keeping the history costs: server, holder, all together, the wire.
+
+    Example: fedforget storage --clients 100 --shards 4 --wrong 0.1
+    """
+    from .workspace.storage import Model, storage_report
+
+    model = Model(4 * parameters + 80 * layers, layers)
+    report = storage_report(model, clients, shards, participants, rounds, wrong, rate)
+    _answer(report, as_json, present.storage)
+
+
+@app.command()
 def demo(
     path: Annotated[Path, typer.Argument(metavar="DIR", help="Where the demo leaves its workspace.")] = Path("demo"),
     seed: Annotated[int, typer.Option()] = 0,

@@ -18,6 +18,7 @@ from .workspace.reports import (
     TrainReport,
     VerifyReport,
 )
+from .workspace.storage import StorageReport
 
 
 def _table(*columns: str, right: tuple[str, ...] = ()) -> Table:
@@ -207,6 +208,31 @@ def demo(out: Console, report: DemoReport) -> None:
     _say(out, f"  fedforget plan {report.path} --client client-012 --method clean")
     _say(out, f"  fedforget forget {report.path} --client client-012 --client client-033")
     _say(out, f"  fedforget verify {report.path} --never-joined")
+
+
+def storage(out: Console, report: StorageReport) -> None:
+    _say(
+        out,
+        f"{report.clients} clients, {report.shards} shards of {report.participants} a round, {report.rounds} rounds, "
+        f"models of {size(report.model_bytes)}; forget one client exactly",
+    )
+    right = ("server", "of FE", "a holder", "in all", "of plain", "record", "recall", "forget")
+    table = _table("history", "code", *right, right=right)
+    for row in report.rows:
+        a = row.account
+        table.add_row(
+            row.name,
+            row.code,
+            size(a.server),
+            f"{100 * row.server_of_fe:.1f} %",
+            size(a.holder),
+            size(a.total),
+            f"{row.total_of_plain:.2f}",
+            *(size(t.bytes) for t in (a.record, a.recall, a.forget)),
+        )
+    out.print(table)
+    _say(out, "record, recall, forget: slices on the wire for all of training, for reading the leaver's shard (the")
+    _say(out, "paper: everything, for it mixes the shards), and for the new generation of an exact forget.")
 
 
 def dataset(out: Console, report: DataReport) -> None:

@@ -95,10 +95,14 @@ def unseal(vault: Vault, cipher: Cipher, label: Label, body: bytes, wrapped: byt
     return zlib.decompress(plain) if label.compressed else plain
 
 
-def passphrase_key(passphrase: str, salt: bytes) -> bytes:
-    """An epoch key from a passphrase; destroying the salt destroys the key."""
+def check_passphrase(passphrase: str) -> None:
     if len(passphrase) < 12:
         raise SettingError("passphrase", "…", "12 characters or more")
+
+
+def passphrase_key(passphrase: str, salt: bytes) -> bytes:
+    """An epoch key from a passphrase; destroying the salt destroys the key."""
+    check_passphrase(passphrase)
     return Scrypt(salt=salt, length=_KEY, n=1 << 15, r=8, p=1).derive(passphrase.encode())
 
 

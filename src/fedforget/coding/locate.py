@@ -25,7 +25,7 @@ from fedforget.coding.protocol import Entropy
 PROJECTIONS = {8: 10, 16: 6}
 FOLDS = 128  # segments a slice is folded from at once
 SHORT = 1024  # symbols up to which tables do the rest; more than a fold of the shortest segments leaves
-COMPARED = 1 << 23  # bytes of re-encoded slices held at once
+COMPARED = 1 << 22  # bytes of re-encoded slices a thread holds at once
 
 
 def locate(
@@ -88,7 +88,9 @@ def _fold(gf: Field, kernel: Kernel, source: list[Plane], factors: Elements, seg
     inputs = [s[segment * n : segment * (n + 1)] for n in range(full) for s in source]
     kernel.apply(gf, factors[:, :full], inputs, outputs, threads=1)
     if rest := size - full * segment:
-        kernel.apply(gf, factors[:, full:], [s[-rest:] for s in source], [o[:rest] for o in outputs], accumulate=True)
+        kernel.apply(
+            gf, factors[:, full:], [s[-rest:] for s in source], [o[:rest] for o in outputs], accumulate=True, threads=1
+        )
     return result
 
 
@@ -158,13 +160,18 @@ def _disagreeing(
     known = planes(gf, [slices[i] for i in basis])
     claimed = planes(gf, [slices[i] for i in others])
     size = len(claimed[0])
-    step = min(size, max(4096, COMPARED // len(claimed) // 64 * 64))
-    room = np.empty((len(claimed), step), np.uint8)
+    step = max(4096, COMPARED // len(claimed) // 4096 * 4096)
     agrees = np.ones(len(claimed), bool)
-    for start in range(0, size, max(step, 1)):
-        stop = min(start + step, size)
-        expected = [row[: stop - start] for row in room]
-        kernel.apply(gf, matrix, [s[start:stop] for s in known], expected)
-        for i in np.flatnonzero(agrees):
-            agrees[i] = np.array_equal(expected[i], claimed[i][start:stop])
+
+    def work(begin: int, end: int) -> None:
+        room = np.empty((len(claimed), min(step, end - begin)), np.uint8)
+        for start in range(begin, end, step):
+            stop = min(start + step, end)
+            expected = [row[: stop - start] for row in room]
+            kernel.apply(gf, matrix, [s[start:stop] for s in known], expected, threads=1)
+            for i in np.flatnonzero(agrees):
+                if not np.array_equal(expected[i], claimed[i][start:stop]):
+                    agrees[i] = False
+
+    spread(work, size, step, kernel.threads)
     return others[~agrees.reshape(len(others), gf.bytes).all(axis=1)]

@@ -7,6 +7,7 @@ of the stored one, Δ = ‖Δ_old‖ · Δ_new / ‖Δ_new‖, where Δ = w_loca
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Literal
 
 import numpy as np
@@ -58,7 +59,8 @@ class Calibration:
             raise SettingError("length", self.length, "a positive number")
 
     def epochs(self, full: int) -> int:
-        return max(1, round(full / self.ratio))
+        """L/r, rounded; the public code rounds up."""
+        return max(1, ceil(full / self.ratio) if self.compat == "released" else round(full / self.ratio))
 
     def keeps(self, first: int, round: int) -> bool:
         return (round - first) % self.interval == 0

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from ..errors import SettingError
-from ..federation import Absence, Cohort, Cost, Learner, Place, Round, Settings, Solver
-from ..params import Params
+from ..federation import Absence, Cohort, Learner, Place, Round, Settings, Solver
 from ..plan import Cell, Change, Plan, Taint
 from .calibrated import Calibration, calibrated
 from .clean import clean, references
@@ -126,13 +125,6 @@ def _round_epochs(
     return calibration.epochs(settings.epochs) * len(retained)
 
 
-def total_cost(rounds: Iterator[Round] | tuple[Round, ...]) -> Cost:
-    total = Cost()
-    for round in rounds:
-        total = total + round.cost
-    return total
-
-
 class Attended(Protocol):
     """A round, or the ledger's row of one: who was missing where."""
 
@@ -205,8 +197,3 @@ def standing(plan: Plan, past: Past) -> dict[int, GuaranteeClass]:
         kinds = {past.kind(Place(*cell, r)) for cell in lineage for r in range(past.rounds(cell))}
         grades[shard] = "A" if "calibrated" in kinds else "X1" if kinds <= {"plain"} else "X3"
     return grades
-
-
-def with_progress(work: Rebuild, done: Mapping[Cell, tuple[int, Params]]) -> Rebuild:
-    """The same work, going on from where an interrupted run had got to."""
-    return replace(work, done=done)

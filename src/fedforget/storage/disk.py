@@ -67,7 +67,7 @@ class Disk:
         self._sync({path.parent for path in there})
 
     def erase(self, path: Path) -> None:
-        """Overwrite the bytes where they lie, then delete. (A copy-on-write disk may keep them: there only deletion.)"""
+        """Overwrite the bytes where they lie, then delete. (On a copy-on-write disk only deletion is certain.)"""
         if path.exists():
             with _named(path):
                 self.probe("erase", str(path))

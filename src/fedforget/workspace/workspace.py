@@ -21,7 +21,6 @@ from ..errors import (
     SettingError,
     Unfinished,
     UnknownClient,
-    WorkspaceExists,
 )
 from ..federation import Cohort, Learner, Place, Round, train
 from ..forgetting import Calibration, method_named
@@ -31,8 +30,8 @@ from ..slices import SliceKey, SliceStore
 from ..storage.directory import DirectoryStore
 from ..storage.disk import Disk
 from ..storage.ledger import Clock, Ledger, _now
+from . import begin, inspect, settle, upkeep, verify
 from . import forget as forgetting
-from . import inspect, settle, upkeep, verify
 from .keys import KeyFolder
 from .lock import locked
 from .progress import Progress, by_index, silent
@@ -47,7 +46,7 @@ from .reports import (
     TrainReport,
     VerifyReport,
 )
-from .settings import FederationSettings, check_client_name
+from .settings import FederationSettings
 from .state import State, read_state, unfinished
 from .tasks import Task, build, numerics, open_engine, own_learner, seat_names
 
@@ -89,21 +88,22 @@ class Workspace:
     ) -> "Workspace":
         """Make a new federation: its first stage with everybody in it, nothing trained yet."""
         folder, disk = Path(path), disk or Disk()
-        if folder.exists() and any(folder.iterdir()):
-            raise WorkspaceExists(folder)
         chosen = settings or FederationSettings()
+        begin.check(folder, (), passphrase)
         made = task or build(chosen, data)  # before anything is written: a missing data set leaves no trace
+        names = _names(made, chosen)
+        begin.check(folder, names, passphrase)
         chosen = replace(chosen, learner=chosen.learner or own_learner(chosen.task))
         if not chosen.federation:
             chosen = replace(chosen, federation=secrets.token_hex(8))
         chosen = replace(chosen, keeping=replace(chosen.keeping, cipher=faster_cipher()))
-        folder.mkdir(parents=True, exist_ok=True)
+        begin.clear(folder)
         keys = KeyFolder(folder / "keys", passphrase, disk)
         keys.make(0)
         url = f"sqlite:///{folder / 'ledger.db'}"
         ledger = Ledger.create(url, {"digest": chosen.digest}, disk.probe, clock)
-        members = [Member(check_client_name(name), seat) for seat, name in enumerate(_names(made, chosen))]
-        ledger.open_stage(0, Stage(chosen.rounds), members[: chosen.clients])
+        members = [Member(name, seat) for seat, name in enumerate(names[: chosen.clients])]
+        ledger.open_stage(0, Stage(chosen.rounds), members)
         disk.write(folder / "federation.toml", chosen.to_toml().encode())
         store = DirectoryStore(folder / "holders", disk)
         return Workspace(folder, chosen, ledger, keys, store, disk, data, _given=made)
@@ -329,8 +329,6 @@ class Workspace:
         before = {c for c in named if state_of[c] is not None}
         if before:
             raise AlreadyForgotten(before)
-        if not self.ledger.stages():
-            raise NotTrained(self.path)
         return Change(named)
 
     # --- looking ------------------------------------------------------------------------------------------

@@ -1,0 +1,32 @@
+"""Begin: what has to hold before a directory becomes a workspace, so that a refused `init` leaves no trace."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..errors import WorkspaceExists
+from ..sealing import check_passphrase
+from .settings import check_client_name
+
+# All that an `init` which did not come to its end can have written; the settings are written last.
+_BEGUN = frozenset({"keys", "ledger.db", "ledger.db-journal", ".writing-federation.toml"})
+
+
+def check(folder: Path, clients: Iterable[str], passphrase: str | None) -> None:
+    """A new or empty directory, or one that an interrupted `init` left behind; names and passphrase that will do."""
+    if folder.exists() and any(folder.iterdir()) and not _begun(folder):
+        raise WorkspaceExists(folder)
+    for client in clients:
+        check_client_name(client)
+    if passphrase is not None:
+        check_passphrase(passphrase)
+
+
+def _begun(folder: Path) -> bool:
+    return {path.name for path in folder.iterdir()} <= _BEGUN
+
+
+def clear(folder: Path) -> None:
+    """An interrupted `init` begins anew."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("ledger.db-journal", "ledger.db"):
+        (folder / name).unlink(missing_ok=True)

@@ -267,7 +267,7 @@ def pfl(work: Work) -> Iterator[Callable[[], float]]:
         from pfl.data.federated_dataset import FederatedDataset
         from pfl.hyperparam.base import NNEvalHyperParams, NNTrainHyperParams
         from pfl.internal.ops import pytorch_ops  # noqa: F401
-        from pfl.metrics import Weighted
+        from pfl.metrics import Metrics, Weighted
         from pfl.model.pytorch import PyTorchModel
         from torch.nn import functional as F
     except ImportError as fault:
@@ -312,7 +312,7 @@ def pfl(work: Work) -> Iterator[Callable[[], float]]:
 
         def after_central_iteration(self, *_: Any, **__: Any) -> Any:
             self.times.append(time.perf_counter())
-            return False, {}
+            return False, Metrics()
 
     def round() -> float:
         stamps = Stamps()

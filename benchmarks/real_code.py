@@ -36,8 +36,11 @@ def draw(rows: Sequence[ErrorRow], paths: Sequence[Path]) -> None:
         label = f"{nodes}, {precision}, C={clients}"
         left.plot([r.shards for r in line], [r.median_error for r in line], label=label, **style)
         right.plot([r.shards for r in line], [r.nearest for r in line], **style)
-    left.set(xscale="log", yscale="log", xlabel="shards S", ylabel="median relative error")
-    right.set(xscale="log", yscale="log", xlabel="shards S", ylabel="nearest slice to a model (0 is the model)")
+    left.set(yscale="log", xlabel="shards S", ylabel="median relative error")
+    right.set(yscale="log", xlabel="shards S", ylabel="nearest slice to a model (0 is the model)")
+    for axes in (left, right):
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(sorted({r.shards for r in rows}), [str(s) for s in sorted({r.shards for r in rows})])
     figure.legend(loc="outside right center", fontsize="small")
     for path in paths:
         figure.savefig(path)

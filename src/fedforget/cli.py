@@ -26,7 +26,6 @@ from .workspace.reports import to_json
 app = typer.Typer(
     name="fedforget",
     help="Federated learning that can forget a client, and show that it did.",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -44,7 +43,7 @@ Length = Annotated[float | None, typer.Option("--length", help="clean: a public 
 
 
 def _passphrase() -> str | None:
-    return os.environ.get("FEDFORGET_PASSPHRASE")
+    return os.environ.get("FEDFORGET_PASSPHRASE") or None
 
 
 def _open(path: Path, data: Path | None = None) -> Workspace:
@@ -85,10 +84,16 @@ def _bar() -> Iterator[Progress]:
 
 
 @app.callback(invoke_without_command=True)
-def root(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
+def root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
     if version:
-        print(f"fedforget {__version__}")  # noqa: T201
+        typer.echo(f"fedforget {__version__}")
         raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(2)
 
 
 @app.command()
@@ -97,7 +102,7 @@ def init(
     task: Annotated[str, typer.Option(help="digits | mnist | fashion-mnist | cifar10 | shakespeare")] = "digits",
     learner: Annotated[str, typer.Option(help="softmax | mlp | cnn | nanogpt; else the task's own")] = "",
     clients: Annotated[int, typer.Option(help="How many clients enrol.")] = 100,
-    seats: Annotated[int, typer.Option(help="Room for clients who join at later stages, these included.")] = 0,
+    seats: Annotated[int, typer.Option(help="Room for these and those who join at later stages; 0: these.")] = 0,
     shards: Annotated[int, typer.Option(help="Shards, isolated from one another.")] = 4,
     participants: Annotated[int, typer.Option("--participants", "-m", help="Clients a shard a round; 0: all.")] = 5,
     draw: Annotated[str, typer.Option(help="round | stage: how often the participants are drawn.")] = "round",
@@ -107,14 +112,14 @@ def init(
     partition: Annotated[str, typer.Option(help="iid | by-class | buckets (text)")] = "iid",
     share: Annotated[float, typer.Option(help="by-class: how much of a client's data is of its primary class.")] = 0.8,
     lr: Annotated[float, typer.Option(help="Learning rate; 0: the task's own.")] = 0.0,
-    momentum: Annotated[float, typer.Option()] = 0.9,
+    momentum: Annotated[float, typer.Option(help="Of the descent, from 0 up to 1.")] = 0.9,
     batch: Annotated[int, typer.Option(help="Batch size; 0: the task's own.")] = 0,
     hidden: Annotated[int, typer.Option(help="mlp: hidden units.")] = 32,
     context: Annotated[int, typer.Option(help="text: characters a window.")] = 64,
     precision: Annotated[str, typer.Option(help="fp32 | bf16 (cnn only; part of the digest)")] = "fp32",
     seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
-    holders: Annotated[int, typer.Option(help="n: how many clients hold a slice of each record.")] = 0,
-    threshold: Annotated[int, typer.Option(help="k: how many slices give it back; default n/2.")] = 0,
+    holders: Annotated[int, typer.Option(help="n: how many clients hold a slice of each record; 0: up to 20.")] = 0,
+    threshold: Annotated[int, typer.Option(help="k: how many slices give it back; 0: n/2.")] = 0,
     layout: Annotated[str, typer.Option(help="shard | cross (the paper's) | server (uncoded)")] = "shard",
     history: Annotated[str, typer.Option(help="full | lean: all uploads, or what a forget can need")] = "full",
     compress: Annotated[bool, typer.Option(help="Compress records before sealing.")] = False,
@@ -134,18 +139,18 @@ def init(
         "compress": compress,
     }
     settings = FederationSettings.of({**given, "learner": learner, "keeping": keeping})
-    space = Workspace.init(path, settings, data=data, passphrase=_passphrase())
-    _answer(space.status(), as_json, present.made)
+    with Workspace.init(path, settings, data=data, passphrase=_passphrase()) as space:
+        _answer(space.status(), as_json, present.made)
 
 
 @app.command()
 def train(path: Folder, data: Data = None, as_json: AsJson = False) -> None:
-    """Train the newest stage to its end; goes on where it was interrupted.
+    """Train the newest stage to its end. Goes on where it was interrupted.
 
     Example: fedforget train W
     """
-    with _bar() as bar:
-        report = _open(path, data).train(bar)
+    with _open(path, data) as space, _bar() as bar:
+        report = space.train(bar)
     _answer(report, as_json, present.trained)
 
 
@@ -163,8 +168,8 @@ def stage(
 
     Example: fedforget stage W --join 2 --leave client-003
     """
-    space = _open(path, data)
-    report = space.open_stage(rounds or None, handover, join, leave or ())
+    with _open(path, data) as space:
+        report = space.open_stage(rounds or None, handover, join, leave or ())
     _answer(report, as_json, present.staged)
 
 
@@ -185,7 +190,9 @@ def plan(
     Example: fedforget plan W --client client-007 --method clean
     """
     calibration = Calibration(ratio, interval, compat, length)  # type: ignore[arg-type]
-    _answer(_open(path, data).plan(client or (), method, calibration), as_json, present.planned)
+    with _open(path, data) as space:
+        report = space.plan(client or (), method, calibration)
+    _answer(report, as_json, present.planned)
 
 
 @app.command()
@@ -200,13 +207,13 @@ def forget(
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make the federation forget clients; with none named, finish an interrupted forget.
+    """Make the federation forget clients. With none named, finish an interrupted forget.
 
     Example: fedforget forget W --client client-007 --client client-012
     """
     calibration = Calibration(ratio, interval, compat, length)  # type: ignore[arg-type]
-    with _bar() as bar:
-        report = _open(path, data).forget(client or (), method, calibration, bar)
+    with _open(path, data) as space, _bar() as bar:
+        report = space.forget(client or (), method, calibration, bar)
     _answer(report, as_json, present.forgot)
 
 
@@ -221,7 +228,9 @@ def status(
 
     Example: fedforget status W --clients
     """
-    _answer(_open(path, data).status(clients), as_json, present.status)
+    with _open(path, data) as space:
+        report = space.status(clients)
+    _answer(report, as_json, present.status)
 
 
 @app.command()
@@ -235,12 +244,12 @@ def verify(
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
-    """Is everything there, is it what it was, is nothing of the forgotten left? Exit code 12 if not.
+    """Check that all is there and nothing of the forgotten is. Exit code 12 if not.
 
     Example: fedforget verify W --never-joined
     """
-    with _bar() as bar:
-        report = _open(path, data).verify(replay, never_joined, seed, bar)
+    with _open(path, data) as space, _bar() as bar:
+        report = space.verify(replay, never_joined, seed, bar)
     _answer(report, as_json, present.verified)
     report.raise_if_failed()
 
@@ -251,12 +260,12 @@ def scrub(
     portion: Annotated[int, typer.Option(help="So many records' slices; the next scrub goes on. 0: all.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Check slices against their hashes, in portions; `repair` makes the bad ones again.
+    """Check slices against their hashes, in portions. `repair` makes the bad ones again.
 
     Example: fedforget scrub W --portion 50
     """
-    with _bar() as bar:
-        report = _open(path).scrub(portion, bar)
+    with _open(path) as space, _bar() as bar:
+        report = space.scrub(portion, bar)
     _answer(report, as_json, present.scrubbed)
 
 
@@ -267,12 +276,12 @@ def repair(
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make missing and altered slices again; those of holders that are gone, on others.
+    """Make missing and altered slices again. Those of holders that are gone, on others.
 
     Example: fedforget repair W --gone client-019
     """
-    with _bar() as bar:
-        report = _open(path, data).repair(gone or (), bar)
+    with _open(path, data) as space, _bar() as bar:
+        report = space.repair(gone or (), bar)
     _answer(report, as_json, present.repaired)
 
 
@@ -282,8 +291,8 @@ def evaluate(path: Folder, data: Data = None, as_json: AsJson = False) -> None:
 
     Example: fedforget evaluate W
     """
-    with _bar() as bar:
-        report = _open(path, data).evaluate(bar)
+    with _open(path, data) as space, _bar() as bar:
+        report = space.evaluate(bar)
     _answer(report, as_json, present.evaluated)
 
 
@@ -301,14 +310,13 @@ def storage(
     rate: Annotated[float, typer.Option(help="Bits a second, for the paper's communication time.")] = 1e8,
     as_json: AsJson = False,
 ) -> None:
-    """What each way of keeping the history costs: server, holder, all together, the wire.
+    """What each way of keeping the history costs. The server, a holder, all together, the wire.
 
     Example: fedforget storage --clients 100 --shards 4 --wrong 0.1
     """
-    from .workspace.storage import Model, storage_report
+    from .workspace.storage import storage_report
 
-    model = Model(4 * parameters + 80 * layers, layers)
-    report = storage_report(model, clients, shards, participants, rounds, wrong, rate)
+    report = storage_report(parameters, layers, clients, shards, participants, rounds, wrong, rate)
     _answer(report, as_json, present.storage)
 
 
@@ -318,7 +326,7 @@ def demo(
     seed: Annotated[int, typer.Option()] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Forget one client five ways, side by side, on bundled data; under a minute.
+    """Forget one client five ways, side by side. On bundled data, in under a minute.
 
     Example: fedforget demo
     """
@@ -354,13 +362,13 @@ def data_command(
 def main() -> None:
     """Run a command; an error prints one line and ends with the exit code of its kind."""
     try:
-        app(standalone_mode=False)
+        sys.exit(app(standalone_mode=False))
     except FedForgetError as fault:
         _fail(str(fault), fault.exit_code)
     except typer.Abort:
         _fail("interrupted; the same command goes on from here", 130)
-    except KeyboardInterrupt:
-        _fail("interrupted; the same command goes on from here", 130)
+    except OSError as fault:
+        _fail(f"{fault.filename or 'the system'}: {fault.strerror or fault}", 1)
     except Exception as fault:
         usage = getattr(fault, "format_message", None)
         if usage is None:
@@ -369,5 +377,6 @@ def main() -> None:
 
 
 def _fail(message: str, code: int) -> None:
-    Console(stderr=True, soft_wrap=True).print(f"fedforget: {message}", style="red", markup=False, highlight=False)
+    line = " ".join(message.split())
+    Console(stderr=True, soft_wrap=True).print(f"fedforget: {line}", style="red", markup=False, highlight=False)
     sys.exit(code)

@@ -138,5 +138,3 @@ def assert_in_order(space: Workspace) -> None:
     found = {Path(folder, name) for folder, _, names in os.walk(space.path) for name in names}
     assert found <= known_files, found - known_files
     assert not any(r.state == "rebuilding" for r in space.ledger.requests())
-
-

@@ -29,17 +29,20 @@ def references(work: Rebuild) -> dict[int, int]:
     Free means: no cell of it is tainted in any stage, and no approximate forgetting left a residue in its lineage
     that the borrowed lengths would carry over. Which one it is depends on who was planned where, never on what they
     sent: a choice that passed a shard over for its uploads would itself hold a trace of those who sent them. A shard
-    that nobody is left in borrows nothing.
+    that has no round to make again borrows nothing.
     """
     tainted = {shard for _, shard in work.taints}
     found: dict[int, int] = {}
-    for shard in sorted({shard for (stage, shard) in work.taints if work.after.present(stage, shard)}):
+    for shard in sorted(tainted):
+        places = tuple(_measured(work, shard))
+        if not places:
+            continue
         around = [(shard + step) % work.before.shards for step in range(1, work.before.shards)]
-        free = [d for d in around if d not in tainted and _usable(work, shard, d)]
+        free = [d for d in around if d not in tainted and _usable(work, d, {place.stage for place in places})]
         if not free:
             why = "every other shard is tainted too, holds an approximate residue, or was not trained as long"
             raise NoReference(shard, why)
-        for place in _measured(work, shard):
+        for place in places:
             if _lender(work.past, place._replace(shard=free[0])) is None:
                 why = f"shard {free[0]}, whose turn it is, has no upload in stage {place.stage} up to {place.round}"
                 raise NoReference(shard, why)
@@ -47,13 +50,12 @@ def references(work: Rebuild) -> dict[int, int]:
     return found
 
 
-def _usable(work: Rebuild, shard: int, donor: int) -> bool:
+def _usable(work: Rebuild, donor: int, stages: Iterable[int]) -> bool:
     past = work.past
     own = (cell for cell in cells(work.before, past) if cell[1] == donor)
     for cell in with_ancestors(work.before, own):
         if first_where(past, cell, lambda kind: kind == "calibrated") is not None:
             return False
-    stages = {place.stage for place in _measured(work, shard)}
     return all(work.before.present(stage, donor) and past.rounds((stage, donor)) for stage in stages)
 
 

@@ -157,13 +157,13 @@ def assess(
     if method.grade == "X3":
         if method.algorithm == "scratch":
             return Guarantee("X3", f"retrained from scratch by another algorithm than training ({method.solver}){note}")
-        lengths = (
-            f"a public constant, {calibration.length:g}"
-            if calibration.length is not None
-            else ", ".join(f"shard {s} by shard {d}" for s, d in references(work).items()) or "nowhere: nobody is left"
-        )
+        lengths = f"a public constant, {calibration.length:g}" if calibration.length is not None else _lenders(work)
         return Guarantee("X3", f"{_restarts(work)}; step lengths from {lengths}{note}")
     return Guarantee("A", f"stored step lengths were measured while the leavers took part{note}")
+
+
+def _lenders(work: Rebuild) -> str:
+    return ", ".join(f"shard {s} by shard {d}" for s, d in references(work).items()) or "nowhere: no round needed one"
 
 
 def _restarts(work: Rebuild) -> str:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..coding import Code, ReedSolomon, block_length, code_named, stripe
-from ..federation import Round, average
+from ..federation import Place, Round, average
 from ..forgetting.past import Measures
 from ..manifest import Bundle, Entry, Keeping, Label, Record, RecordKind, RoundRow, Spot
+from ..params import Params
 from ..plan import Plan
 from ..sealing import Sealed, Vault, seal
 from ..seeds import derive
@@ -53,7 +54,7 @@ class Keeper:
             coded += self._cross(rounds[0].place.stage, rounds[0].place.round, generation, lanes)
         else:
             coded += [c for r in rounds for c in self._striped(r, generation, sealed[r.place.shard])]
-        heads = [self._head(r, generation) for r in rounds]
+        heads = [self._head(r.place, r.model, generation) for r in rounds]
         coded += [head for _, head in heads]
         records = [_entry(s, plain) for rows in sealed.values() for s, plain in rows] + [record for record, _ in heads]
         return Entry(tuple(RoundRow.of(r, generation) for r in rounds), tuple(records), self._place(coded))
@@ -61,6 +62,11 @@ class Keeper:
     def recode(self, stage: int, round: int, generation: int, lanes: Mapping[int, Mapping[Label, bytes]]) -> Entry:
         """A round's cross slices made again of the lanes given, sealed as they are."""
         return Entry((), (), self._place(list(self._cross(stage, round, generation, lanes))))
+
+    def head(self, place: Place, model: Params, generation: int) -> Entry:
+        """The newest model, placed again."""
+        record, coded = self._head(place, model, generation)
+        return Entry((), (record,), self._place([coded]))
 
     def _place(self, coded: Sequence[Coded]) -> tuple[Bundle, ...]:
         """Put all slices of the step at once: holders and disks take many as quickly as one."""
@@ -144,12 +150,12 @@ class Keeper:
         holders = self.holders(stage, ALL_SHARDS)
         yield _coded((stage, ALL_SHARDS, round, generation), code, padded, spots, holders)
 
-    def _head(self, round: Round, generation: int) -> tuple[Record, Coded]:
+    def _head(self, place: Place, model: Params, generation: int) -> tuple[Record, Coded]:
         """The newest model, sealed, at the server: what is served and where training goes on."""
-        blob = round.model.to_bytes()
-        label = Label(self.federation, *round.place, generation, "head", "", PLAIN)
+        blob = model.to_bytes()
+        label = Label(self.federation, *place, generation, "head", "", PLAIN)
         sealed = seal(self.vault, self.keeping.cipher, label, blob)
-        blocks, where = stripe(sealed.body, 1), (*round.place, generation)
+        blocks, where = stripe(sealed.body, 1), (*place, generation)
         return _entry(sealed, len(blob)), _coded(where, code_named(PLAIN), blocks, [Spot(label, 0)], (HEAD,))
 
 

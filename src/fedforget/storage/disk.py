@@ -35,17 +35,18 @@ class Disk:
 
     def write_all(self, blobs: Mapping[Path, bytes], mode: int = 0o644) -> None:
         """Each whole or not at all; on return all of them are durable."""
+        changed = {path.parent for path in blobs}
         for path, blob in blobs.items():
             with _named(path):
                 self.probe("write", str(path))
-                path.parent.mkdir(parents=True, exist_ok=True)
+                changed |= _make(path.parent)
                 _fill(_partial(path), blob, mode)
         self._sync([_partial(path) for path in blobs])
         for path in blobs:
             with _named(path):
                 self.probe("rename", str(path))
                 os.replace(_partial(path), path)
-        self._sync({path.parent for path in blobs})
+        self._sync(changed)
 
     def read(self, path: Path) -> bytes | None:
         """The bytes, or None where there is no such file."""
@@ -100,6 +101,15 @@ class Disk:
 
 def _partial(path: Path) -> Path:
     return path.with_name(_TEMPORARY + path.name)
+
+
+def _make(folder: Path) -> set[Path]:
+    """Make a folder and those above it; returns the folders that got an entry by it."""
+    if folder.is_dir():
+        return set()
+    above = _make(folder.parent)
+    folder.mkdir(exist_ok=True)
+    return above | {folder.parent}
 
 
 def _fill(path: Path, blob: bytes, mode: int) -> None:

@@ -248,6 +248,14 @@ class Ledger:
             _forgive(db, bundle.keys)
             self._append(db, "repaired", {"bundle": str(bundle), "holders": [k.holder for k in gone]})
 
+    def replace_head(self, place: Place, entry: Entry) -> None:
+        """The newest model of a cell, sealed anew."""
+        with self.transaction("repair") as db:
+            _drop_heads(db, place.cell, None)
+            _insert(db, tables.records, [rows.record_row(r, None) for r in entry.records])
+            _insert(db, tables.bundles, [rows.bundle_row(b, None) for b in entry.bundles])
+            self._append(db, "repaired", {"bundle": str(entry.bundles[0]), "holders": []})
+
     # --- forgetting ---------------------------------------------------------------------------------------
 
     def open_request(self, body: Mapping[str, Any]) -> Request:

@@ -17,9 +17,8 @@ def where(place: Place, generation: int) -> Row:
 
 
 def read_member(row: Mapping[str, Any]) -> Member:
-    return Member(
-        row["client"], int(row["seat"]), int(row["joined"]), None if row["left"] is None else int(row["left"])
-    )
+    left = None if row["left"] is None else int(row["left"])
+    return Member(row["client"], int(row["seat"]), int(row["joined"]), left)
 
 
 def read_stage(row: Mapping[str, Any]) -> Stage:

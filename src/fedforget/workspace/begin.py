@@ -11,22 +11,21 @@ from .settings import check_client_name
 _BEGUN = frozenset({"keys", "ledger.db", "ledger.db-journal", ".writing-federation.toml"})
 
 
-def check(folder: Path, clients: Iterable[str], passphrase: str | None) -> None:
-    """A new or empty directory, or one that an interrupted `init` left behind; names and passphrase that will do."""
-    if folder.exists() and any(folder.iterdir()) and not _begun(folder):
+def refuse_occupied(folder: Path) -> None:
+    """A new or empty directory will do, or one that an interrupted `init` left behind."""
+    if folder.exists() and (not folder.is_dir() or {path.name for path in folder.iterdir()} - _BEGUN):
         raise WorkspaceExists(folder)
+
+
+def check(clients: Iterable[str], passphrase: str | None) -> None:
     for client in clients:
         check_client_name(client)
     if passphrase is not None:
         check_passphrase(passphrase)
 
 
-def _begun(folder: Path) -> bool:
-    return {path.name for path in folder.iterdir()} <= _BEGUN
-
-
 def clear(folder: Path) -> None:
-    """An interrupted `init` begins anew."""
+    """An empty directory, whatever an interrupted `init` had begun."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("ledger.db-journal", "ledger.db"):
         (folder / name).unlink(missing_ok=True)

@@ -14,6 +14,7 @@ from ..manifest import Keeping
 from ..plan import Draw
 
 Partition = Literal["iid", "by-class", "buckets"]
+Precision = Literal["fp32", "bf16"]
 _CLIENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@-]{0,63}")
 
 
@@ -38,13 +39,13 @@ class FederationSettings:
     batch: int = 0  # 0: the task's own
     hidden: int = 32  # mlp
     context: int = 64  # text: characters a window
-    precision: Literal["fp32", "bf16"] = "fp32"
+    precision: Precision = "fp32"
     seed: int = 0
     federation: str = ""  # a random name, bound into every seal
     keeping: Keeping = field(default_factory=Keeping)
 
     def __post_init__(self) -> None:
-        for name, allowed in (("draw", get_args(Draw)), ("partition", get_args(Partition))):
+        for name, allowed in _ALLOWED.items():
             if getattr(self, name) not in allowed:
                 raise SettingError(name, getattr(self, name), "one of " + ", ".join(allowed))
         for name, least in _LEAST.items():
@@ -93,7 +94,18 @@ class FederationSettings:
         return FederationSettings.of(tomllib.loads(text))
 
 
-_LEAST = {"clients": 1, "shards": 1, "participants": 0, "rounds": 1, "epochs": 1, "lr": 0.0, "batch": 0, "context": 1}
+_ALLOWED = {"draw": get_args(Draw), "partition": get_args(Partition), "precision": get_args(Precision)}
+_LEAST = {
+    "clients": 1,
+    "shards": 1,
+    "participants": 0,
+    "rounds": 1,
+    "epochs": 1,
+    "lr": 0.0,
+    "batch": 0,
+    "hidden": 1,
+    "context": 1,
+}
 
 
 def _checked(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,8 +24,9 @@ def settle(space: "Workspace") -> None:
     space.keys.destroy_all_but(epoch)
     seats.delete(space, space.ledger.debts())
     seats.delete(space, strays(space), owed=False)
-    state = space.state()
-    seats.vacate(space, state, state.forgotten)
+    forgotten = {m.client for m, gone in space.ledger.members() if gone is not None}
+    if forgotten:
+        seats.vacate(space, space.state(), forgotten)
 
 
 def outdated(space: "Workspace", epoch: int) -> bool:

@@ -35,11 +35,19 @@ class StorageReport:
 
 
 def storage_report(
-    model: Model, clients: int, shards: int, participants: int, rounds: int, wrong: float, rate: float, seed: int = 0
+    parameters: int,
+    layers: int,
+    clients: int,
+    shards: int,
+    participants: int,
+    rounds: int,
+    wrong: float,
+    rate: float,
 ) -> StorageReport:
     """FE and SE uncoded, the paper's cross code, and ours at its tolerance, at `wrong`, and as `init` would choose."""
+    model = Model(4 * parameters + 80 * layers, layers)
     names = [f"client-{i:03d}" for i in range(clients)]
-    sharded = Plan.of(names, shards=shards, rounds=rounds, participants=participants, draw="stage", seed=seed)
+    sharded = Plan.of(names, shards=shards, rounds=rounds, participants=participants, draw="stage")
     whole = replace(sharded, shards=1, participants=participants * shards)
     leaver = sharded.cohort(0, 0, 0)[0]
     members = clients // shards

@@ -3,11 +3,15 @@
 from typing import TYPE_CHECKING
 
 from ..errors import Damaged, Unrecoverable
+from ..federation import Place
 from ..history.fetch import examine
+from ..manifest import Bundle
 from ..slices import VACANT
+from ..storage.rows import is_head
 from . import seats
 from .progress import Progress
 from .reports import RepairReport, ScrubReport
+from .state import State
 
 if TYPE_CHECKING:
     from .workspace import Workspace
@@ -43,10 +47,21 @@ def repair(space: "Workspace", gone: tuple[str, ...], progress: Progress) -> Rep
         if not wrong:
             continue
         try:
-            mended = seats.reseat(space, state, bundle, wrong, gone)
+            if is_head(bundle):
+                mended = head_again(space, state, bundle)
+            else:
+                mended = seats.reseat(space, state, bundle, wrong, gone)
         except (Unrecoverable, Damaged) as fault:
             lost.append(str(fault))
             continue
         repaired += [str(mended.keys[i]) for i in sorted(wrong) if mended.holders[i] != VACANT]
         vacant += sum(h == VACANT for h in mended.holders)
     return RepairReport(tuple(repaired), vacant, tuple(lost))
+
+
+def head_again(space: "Workspace", state: State, bundle: Bundle) -> Bundle:
+    """A newest model that was lost, from the uploads it is the average of."""
+    place = Place(bundle.stage, bundle.shard, bundle.round)
+    entry = state.keeper().head(place, state.past.final(place.cell), bundle.generation)
+    space.ledger.replace_head(place, entry)
+    return entry.bundles[0]

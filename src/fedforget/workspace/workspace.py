@@ -88,11 +88,11 @@ class Workspace:
     ) -> "Workspace":
         """Make a new federation: its first stage with everybody in it, nothing trained yet."""
         folder, disk = Path(path), disk or Disk()
+        begin.refuse_occupied(folder)
         chosen = settings or FederationSettings()
-        begin.check(folder, (), passphrase)
         made = task or build(chosen, data)  # before anything is written: a missing data set leaves no trace
         names = _names(made, chosen)
-        begin.check(folder, names, passphrase)
+        begin.check(names, passphrase)
         chosen = replace(chosen, learner=chosen.learner or own_learner(chosen.task))
         if not chosen.federation:
             chosen = replace(chosen, federation=secrets.token_hex(8))
@@ -260,8 +260,8 @@ class Workspace:
         names = _names(self.task, self.settings)
         seats = {name: seat for seat, name in enumerate(names) if name not in known}
         if isinstance(join, int):
-            if join > len(seats):
-                raise SettingError("join", join, f"at most the {len(seats)} seats still free (see `init --seats`)")
+            if not 0 <= join <= len(seats):
+                raise SettingError("join", join, f"from 0 to the {len(seats)} seats still free (see `init --seats`)")
             return dict(list(seats.items())[:join])
         for name in join:
             if name not in seats:

@@ -23,7 +23,7 @@ from fedforget.learners.torch.attention import attend, attend_plainly
     st.randoms(use_true_random=False),
 )
 def test_a_clients_bits_do_not_depend_on_its_stack(sizes, stack, batch, chance) -> None:  # type: ignore[no-untyped-def]
-    model = replace(TEXT, stack=stack, sgd=SGD(lr=0.1, batch=batch))
+    model = replace(TEXT, stacked=stack, sgd=SGD(lr=0.1, batch=batch))
     jobs = [Job(model.init(i % 2), windows(f"c{i}", n), e, i) for i, (n, e) in enumerate(sizes)]
     alone = [model.fit(j.params, j.examples, epochs=j.epochs, seed=j.seed).digest for j in jobs]
     order = chance.sample(range(len(jobs)), chance.randint(1, len(jobs)))
@@ -32,7 +32,7 @@ def test_a_clients_bits_do_not_depend_on_its_stack(sizes, stack, batch, chance) 
 
 @pytest.mark.parametrize(("context", "batch", "letters"), [(64, 10, 65), (33, 5, 65), (128, 3, 65), (17, 64, 50)])
 def test_nor_at_the_papers_size(context: int, batch: int, letters: int) -> None:
-    model = NanoGPT(letters, context, sgd=SGD(batch=batch))
+    model = NanoGPT(letters, context, sgd=SGD(batch=batch), stacked=5)
     rng = np.random.default_rng(0)
     texts = [rng.integers(0, letters, (n, context + 1), dtype=np.uint8) for n in (13, 7, 21, 1, 10)]
     jobs = [Job(model.init(i), Examples(t[:, :-1], t[:, 1:]), 1, i) for i, t in enumerate(texts)]
@@ -80,7 +80,7 @@ def test_the_papers_size() -> None:
     assert NanoGPT(65, 64).init(0).layout.size == 65 * 16 + 64 * 16 + 4 * (2 * 16 + 12 * 16 * 16) + 16
 
 
-@pytest.mark.parametrize("wrong", [{"layers": 0}, {"width": 18}, {"stack": 0}, {"context": 0}])
+@pytest.mark.parametrize("wrong", [{"layers": 0}, {"width": 18}, {"stacked": 0}, {"context": 0}])
 def test_settings_no_text_fits_are_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(SettingError):
         NanoGPT(65, **wrong)  # type: ignore[arg-type]

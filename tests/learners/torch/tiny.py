@@ -47,7 +47,7 @@ class Plain(nn.Module):
 STEPS = SGD(lr=0.01, batch=8)
 PIXELS = Pixels((0.5,), (0.25,))
 CONVOLUTION = CNN(IMAGE, CLASSES, (0.5,), (0.25,), sgd=STEPS, filters=(4, 8), hidden=16)
-TEXT = NanoGPT(LETTERS, WINDOW, layers=2, heads=2, width=8, sgd=SGD(lr=0.1, batch=4), spread=0.2, stack=3)
+TEXT = NanoGPT(LETTERS, WINDOW, layers=2, heads=2, width=8, sgd=SGD(lr=0.1, batch=4), spread=0.2, stacked=3)
 LEARNERS: Mapping[str, Learner] = {
     "softmax": Softmax(64, CLASSES, Descent(lr=0.01, batch=8)),
     "mlp": MLP(64, CLASSES, descent=Descent(lr=0.01, batch=8)),

@@ -31,6 +31,7 @@ from .sgd import SGD, Tensors, orders, precondition, unknown_solver
 from .stacking import Job
 
 _LANES = 32  # two vectors of 16 floats: what torch evaluates at a time
+_FILLING = 4096  # characters in a step past which more only cost memory and cache
 _AT_A_TIME = 64  # windows predicted at once
 
 
@@ -45,15 +46,19 @@ class NanoGPT:
     width: int = 16
     sgd: SGD = field(default_factory=SGD)
     spread: float = 0.02  # of the initial weights
-    stack: int = 10
+    stacked: int | None = None  # clients in a stack at most; none: as many as fill a core
     device: str = "cpu"
 
     def __post_init__(self) -> None:
-        for name in ("vocabulary", "context", "layers", "heads", "width", "stack"):
-            if getattr(self, name) < 1:
+        for name in ("vocabulary", "context", "layers", "heads", "width", "stacked"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise SettingError(name, getattr(self, name), "1 or more")
         if self.width % self.heads:
             raise SettingError("width", self.width, f"a multiple of the heads, {self.heads}")
+
+    @property
+    def stack(self) -> int:
+        return self.stacked or max(1, _FILLING // (self.sgd.batch * self.context))
 
     @property
     def deterministic(self) -> bool:

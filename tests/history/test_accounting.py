@@ -1,0 +1,72 @@
+"""The accounting's sums are the bytes of the files a real run leaves."""
+
+from pathlib import Path
+
+import pytest
+
+from fedforget.history.accounting import Model, Traffic, account
+from fedforget.manifest import Keeping
+from fedforget.plan import Change
+from fedforget.workspace import FederationSettings, Workspace
+from fedforget.workspace.storage import storage_report
+
+
+def bytes_below(folder: Path) -> dict[str, int]:
+    """Bytes of every holder's files."""
+    return {h.name: sum(f.stat().st_size for f in h.rglob("*") if f.is_file()) for h in folder.iterdir()}
+
+
+@pytest.mark.parametrize(
+    "keeping",
+    [
+        Keeping("shard", "full", 4, 2),
+        Keeping("shard", "lean", 3, 2),
+        Keeping("cross", "full", 9, 2),
+        Keeping("cross", "lean", 7, 2),
+        Keeping("server", "full", 1, 1),
+    ],
+    ids=lambda k: f"{k.layout}-{k.keep}",
+)
+def test_what_is_counted_is_what_lies_on_disk(tmp_path: Path, keeping: Keeping) -> None:
+    settings = FederationSettings(clients=10, shards=2, participants=2, rounds=4, epochs=1, keeping=keeping)
+    with Workspace.init(tmp_path / "w", settings) as space:
+        space.train()
+        state = space.state()
+        model = next(iter(state.served().values()))
+        costs = account(state.keeper(), Model(len(model.to_bytes()), len(model.layout.weights)))
+        held = bytes_below(tmp_path / "w" / "holders")
+    server = held.pop("server.head") + held.pop("server", 0)
+    assert (costs.server, costs.holder) == (server, max(held.values(), default=0))
+    assert costs.total == server + sum(held.values())
+    assert costs.record.bytes == sum(held.values())
+
+
+def test_forgetting_is_counted_as_the_new_slices_it_places(tmp_path: Path) -> None:
+    settings = FederationSettings(clients=12, shards=3, participants=2, rounds=4, epochs=1)
+    with Workspace.init(tmp_path / "w", settings) as space:
+        space.train()
+        before = space.state()
+        leaver = before.plan.cohort(0, 1, 0)[0]
+        model = next(iter(before.served().values()))
+        size = Model(len(model.to_bytes()), len(model.layout.weights))
+        plan = before.plan.without({leaver})
+        expected = account(before.keeper(plan), size, Change(frozenset(plan.cohort(0, 1, 0)[:1])))
+        space.forget([leaver])
+        made = [b for b in space.state().history if b.generation == 1]
+    assert expected.forget.bytes == sum(b.width * len(b.holders) for b in made)
+
+
+def test_the_papers_time_of_a_transfer() -> None:
+    assert Traffic(3, 1_000_000).seconds(1e6) == pytest.approx(0.3 + 8.0)
+
+
+def test_the_server_is_relieved_and_the_total_grows_by_n_over_k_only() -> None:
+    report = storage_report(857_738, 8, 100, 4, 5, 30, 0.1, 1e8)
+    rows = {row.name: row for row in report.rows}
+    for name in ("SE coded, cross (paper)", "coded, shard, 10 % wrong", "coded, shard, as init chooses"):
+        assert rows[name].server_of_fe < 0.02
+    heads = rows["coded, shard, as init chooses"].account.server
+    for name, growth in (("coded, shard, 10 % wrong", 25 / 20), ("coded, shard, as init chooses", 2.0)):
+        row = rows[name].account
+        assert (row.total - heads) / row.plain == pytest.approx(growth, rel=1e-3)  # seals and inner products
+    assert rows["SE coded, cross (paper)"].total_of_plain > 25

@@ -155,7 +155,7 @@ def test_pending_rounds_are_seen_by_their_request_alone_until_the_switch(ledger:
     ledger.enter(entry(0, 1, generation=1), request.id)
     assert [row.generation for row in ledger.rounds().values()] == [0, 0]
     assert [row.generation for row in ledger.rounds(request.id).values()] == [1]
-    wrapped = {label: b"again" for label in [*ledger.records("f"), *ledger.records("f", request.id)]}
+    wrapped = dict.fromkeys([*ledger.records("f"), *ledger.records("f", request.id)], b"again")
     ledger.switch(request, {(0, 0): 1}, wrapped, 1, {}, "f")
     assert [(p.round, row.generation) for p, row in ledger.rounds().items()] == [(0, 0), (1, 1)]
     assert ledger.rounds(request.id) == {}

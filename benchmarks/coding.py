@@ -262,7 +262,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=list(contestants()), metavar="NAME")
     parser.add_argument("--budget", type=float, default=1.0, help="seconds a number")
     parser.add_argument("--memory", type=float, default=12.0, help="skip what needs more GB than this")
-    parser.add_argument("--slowest", type=float, default=120, help="skip NumPy where a pass would take more seconds")
+    parser.add_argument("--slowest", type=float, default=30, help="skip NumPy where a pass would take more seconds")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     timer, rows = Timer(options.budget), []

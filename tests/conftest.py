@@ -1,5 +1,11 @@
-"""One Hypothesis profile for all: the same examples on every machine, and no clock in the verdict."""
+"""One Hypothesis profile for all: the same examples on every machine, and no clock in the verdict. And real data."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -10,3 +16,17 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("fedforget")
+
+UNPACK = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "unpack.py"
+
+
+@pytest.fixture(scope="session")
+def real_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """FEDFORGET_DATA, else the four data sets laid out once by the script beside the checkout."""
+    if os.environ.get("FEDFORGET_DATA"):
+        return Path(os.environ["FEDFORGET_DATA"])
+    if not UNPACK.exists():
+        pytest.skip("no data")
+    root = tmp_path_factory.mktemp("data")
+    subprocess.run([sys.executable, str(UNPACK), str(root)], check=True, capture_output=True, timeout=300)
+    return root

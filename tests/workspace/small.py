@@ -31,18 +31,19 @@ def client(number: int) -> str:
     return f"client-{number:03d}"
 
 
-def small_task(clients: int = 8) -> Task:
+def small_task(clients: int = 8, features: int = FEATURES) -> Task:
     """Three overlapping clouds of points, four to six of them a client; the learner is softmax regression."""
 
     def examples(name: str, count: int) -> Examples:
         rng = generator(0, "small", name)
         y = rng.integers(0, CLASSES, count)
-        return Examples((np.eye(CLASSES)[y] + rng.standard_normal((count, FEATURES))).astype(np.float32), y)
+        x = np.eye(CLASSES, features)[y] + rng.standard_normal((count, features))
+        return Examples(x.astype(np.float32), y)
 
     mine = {client(i): examples(client(i), 4 + i % 3) for i in range(clients)}
     labels = tuple(str(c) for c in range(CLASSES))
     dataset = Dataset("small", "image", Examples.join(list(mine.values())), examples("test", 30), labels)
-    return Task(dataset, Softmax(FEATURES, CLASSES, Descent(lr=0.3, batch=4)), mine)
+    return Task(dataset, Softmax(features, CLASSES, Descent(lr=0.3, batch=4)), mine)
 
 
 def small_settings(layout: Layout = "shard", keep: Keep = "full", **changes: Any) -> FederationSettings:

@@ -45,6 +45,13 @@ def open_request(space: "Workspace", change: Change, method: str, calibration: C
     return space.ledger.open_request(body)
 
 
+def same_request(request: Request, leave: tuple[str, ...], method: str, calibration: Calibration | None) -> bool:
+    """Whether this is what was asked for when the request was opened."""
+    how = request.body["calibration"] if calibration is None else asdict(calibration)
+    asked = (tuple(request.body["leave"]), request.body["method"], request.body["calibration"])
+    return (leave, method, how) == asked
+
+
 def carry_out(space: "Workspace", request: Request, progress: Progress) -> ForgetReport:
     """Rebuild what is tainted, switch, delete. May be called again after any interruption."""
     began = time.perf_counter()

@@ -316,7 +316,7 @@ class Workspace:
                 if not named:
                     raise SettingError("client", "", "the name of a client: no forget was interrupted")
                 request = forgetting.open_request(self, self._change(named), method, calibration or Calibration())
-            elif named and (named != tuple(request.body["leave"]) or method != request.body["method"]):
+            elif named and not forgetting.same_request(request, named, method, calibration):
                 raise Unfinished(self.path, request.body["leave"], request.body["method"])
             return forgetting.carry_out(self, request, progress)
 

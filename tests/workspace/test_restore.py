@@ -1,0 +1,188 @@
+"""An old database put back over a newer one: the forgotten stay forgotten, and nothing has to be believed."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from small import (
+    EVERY_KEEPING,
+    Died,
+    assert_in_order,
+    client,
+    copied,
+    dies_before,
+    digests,
+    every_digest,
+    opened,
+    operations,
+    trained,
+)
+
+from fedforget.errors import AlreadyForgotten, Damaged
+from fedforget.manifest import Keep, Layout
+from fedforget.storage.disk import Disk
+
+LEAVER, NEXT = client(7), client(3)
+
+
+def back_up(path: Path, to: Path) -> Path:
+    to.parent.mkdir(exist_ok=True)
+    shutil.copy(path / "ledger.db", to)
+    return to
+
+
+def put_back(backup: Path, path: Path) -> None:
+    shutil.copy(backup, path / "ledger.db")
+
+
+@pytest.mark.parametrize(("layout", "keep"), EVERY_KEEPING)
+def test_the_next_training_makes_the_models_the_leaver_never_joined_again(room: Path, layout: Layout, keep: Keep):
+    path = trained(room / "w", layout, keep)
+    backup = back_up(path, room / "old" / "ledger.db")
+    with opened(path) as space:
+        space.forget([LEAVER])
+        wanted = every_digest(space)
+    put_back(backup, path)
+    with opened(path) as space:
+        with pytest.raises(Damaged, match=r"epoch-0\.key"):
+            space.status()  # nothing in it opens any more
+        space.train()
+        assert every_digest(space) == wanted
+        assert_in_order(space)
+        assert space.verify(never_joined=True).passed
+        assert set(space.state().forgotten) == {LEAVER}
+        assert not list(space.store.keys(LEAVER))
+        with pytest.raises(AlreadyForgotten):
+            space.forget([LEAVER])
+        space.forget([NEXT])
+        assert set(space.state().forgotten) == {LEAVER, NEXT}
+        assert_in_order(space)
+
+
+def test_whatever_moment_of_a_forget_the_backup_is_from(room: Path):
+    """From before it to its end; those of after the switch are no old databases at all."""
+    path, backups = trained(room / "w"), room / "backups"
+
+    def probe(operation: str, target: str) -> None:
+        if operation in ("commit", "erase"):
+            back_up(path, backups / f"{len(list(backups.glob('*')) if backups.is_dir() else []):03d}")
+
+    with opened(path, disk=Disk(probe)) as space:
+        space.forget([LEAVER])
+        wanted = every_digest(space)
+    made = sorted(backups.iterdir())
+    assert len(made) > 4
+    for backup in made:
+        again = copied(path, room / "again")
+        put_back(backup, again)
+        with opened(again) as space:
+            space.train()
+            assert_in_order(space)
+            assert every_digest(space) == wanted
+            assert set(space.state().forgotten) == {LEAVER}
+        shutil.rmtree(again)
+
+
+def test_after_two_forgets_the_oldest_backup_brings_neither_back(room: Path):
+    path = trained(room / "w")
+    backup = back_up(path, room / "old" / "ledger.db")
+    with opened(path) as space:
+        space.forget([LEAVER])
+        space.forget([NEXT], "calibrated")
+        grown = space.state().vault.epoch
+    put_back(backup, path)
+    with opened(path) as space:
+        space.train()
+        assert set(space.state().forgotten) == {LEAVER, NEXT}
+        assert space.state().vault.epoch == grown == 2
+        assert_in_order(space)
+        assert space.verify(never_joined=True).passed
+
+
+def test_a_restore_interrupted_at_every_operation(room: Path):
+    path = trained(room / "w")
+    backup = back_up(path, room / "old" / "ledger.db")
+    with opened(path) as space:
+        space.forget([LEAVER])
+        wanted = every_digest(space)
+    put_back(backup, path)
+    straight = copied(path, room / "straight")
+
+    def work(disk: Disk, where: Path) -> None:
+        with opened(where, disk=disk) as space:
+            space.train()
+
+    steps = operations(lambda disk: work(disk, straight))
+    first_round = next(i for i, (operation, target) in enumerate(steps) if target == "enter")
+    for step in range(0, first_round + 2, 2):
+        again = copied(path, room / "again")
+        with pytest.raises(Died):
+            work(dies_before(step), again)
+        with opened(again) as space:
+            space.train()
+            assert_in_order(space)
+            assert every_digest(space) == wanted
+            assert set(space.state().forgotten) == {LEAVER}
+        shutil.rmtree(again)
+
+
+def test_an_old_database_beside_both_keys_does_not_bring_the_leaver_back(room: Path):
+    """The process died between the switch and the end of the old key, and then the backup was put back."""
+    path = trained(room / "w")
+    backup = back_up(path, room / "old" / "ledger.db")
+    straight = copied(path, room / "straight")
+
+    def work(disk: Disk) -> None:
+        with opened(straight, disk=disk) as space:
+            space.forget([LEAVER])
+
+    steps = operations(work)
+    with opened(straight) as space:
+        wanted = digests(space)
+    switch, erase = steps.index(("commit", "switch")), [o for o, _ in steps].index("erase")
+    for step in (switch + 1, erase, erase + 1):
+        again = copied(path, room / "again")
+        with pytest.raises(Died), opened(again, disk=dies_before(step)) as space:
+            space.forget([LEAVER])
+        put_back(backup, again)
+        with opened(again) as space:
+            space.train()
+            assert set(space.state().forgotten) == {LEAVER}
+            assert digests(space) == wanted
+            assert_in_order(space)
+        shutil.rmtree(again)
+
+
+def test_keys_older_than_the_database_are_named_and_nothing_is_touched(room: Path):
+    path = trained(room / "w")
+    old_keys = copied(path / "keys", room / "old keys")
+    with opened(path) as space:
+        space.forget([LEAVER])
+        before = sorted(space.store.keys())
+    shutil.rmtree(path / "keys")
+    copied(old_keys, path / "keys")
+    with opened(path) as space:
+        with pytest.raises(Damaged, match=r"epoch-1\.key"):
+            space.train()
+        assert sorted(space.store.keys()) == before
+
+
+def test_a_holder_that_was_away_during_the_restore_brings_nothing_old_into_force(room: Path):
+    """Its slices bear the same names as those made after the restore, but not the same bytes."""
+    path = trained(room / "w")
+    with opened(path) as space:
+        holder = next(h for h in space.state().history[-1].holders if h != LEAVER)
+        backups = [back_up(path, room / "old" / "before")]
+        space.forget([LEAVER])
+        wanted = every_digest(space)
+    (path / "holders" / holder).rename(room / "away")
+    put_back(backups[0], path)
+    with opened(path) as space:
+        space.train()
+    shutil.copytree(room / "away", path / "holders" / holder, dirs_exist_ok=True)
+    with opened(path) as space:
+        space.train()
+        assert every_digest(space) == wanted
+        assert space.verify().passed
+        space.repair()
+        assert_in_order(space)

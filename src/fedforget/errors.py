@@ -150,9 +150,9 @@ class TooManyErrors(Unrecoverable):
 class SealBroken(FedForgetError):
     exit_code = 7
 
-    def __init__(self, record: str, why: str = "its seal does not fit") -> None:
+    def __init__(self, record: str, why: str = "it was altered, moved or replayed") -> None:
         self.record, self.why = record, why
-        super().__init__(f"{record} does not open: {why}; it was altered, moved or replayed and is refused")
+        super().__init__(f"{record} does not open: {why}; it is refused, never guessed")
 
 
 class KeyDestroyed(SealBroken):

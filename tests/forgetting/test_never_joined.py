@@ -43,7 +43,7 @@ def test_forgetting_in_the_midst_of_training_and_training_on_ends_there_too(data
     )
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(st.data())
 def test_after_any_other_method_exact_restarts_from_before_it_so_that_no_earlier_leaver_is_left_either(
     data: st.DataObject,

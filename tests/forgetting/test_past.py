@@ -28,7 +28,9 @@ def test_it_answers_from_the_rounds_it_was_given() -> None:
 def test_what_was_never_recorded_is_refused_and_named() -> None:
     past = Recorded({})
     for ask in (past.kind, past.source, past.lost, past.roster, past.checkpoint, past.uploads, past.measures):
-        with pytest.raises(Unrecoverable, match="stage 0, shard 0, round 1 needs 1 good slices and has 0: it was never recorded"):
+        with pytest.raises(
+            Unrecoverable, match="stage 0, shard 0, round 1 needs 1 good slices and has 0: it was never recorded"
+        ):
             ask(HERE)
     with pytest.raises(Unrecoverable):
         past.final((0, 0))

@@ -40,7 +40,7 @@ def twins(federation: Federation, other: Federation, asked: Sequence[Wish]) -> t
     return one[-1].after, two[-1].after
 
 
-@settings(max_examples=60)
+@settings(max_examples=300)
 @given(st.data())
 def test_after_a_life_of_forgetting_by_any_methods_a_last_exact_or_clean_one_leaves_nothing_of_its_leavers(
     data: st.DataObject,
@@ -56,7 +56,7 @@ def test_after_a_life_of_forgetting_by_any_methods_a_last_exact_or_clean_one_lea
     assert one.trace == two.trace
 
 
-@settings(max_examples=60)
+@settings(max_examples=250)
 @given(st.data())
 def test_a_shard_that_stands_better_than_approximate_holds_nothing_of_anybody_ever_forgotten(
     data: st.DataObject,
@@ -73,7 +73,7 @@ def test_a_shard_that_stands_better_than_approximate_holds_nothing_of_anybody_ev
         assert grades[place.shard] == "A" or bits == two.trace[place]
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.data())
 def test_a_shard_that_stands_exact_is_the_one_that_nobody_forgotten_ever_joined(data: st.DataObject) -> None:
     federation = data.draw(many_of_them)

@@ -1,6 +1,6 @@
 """Keys: the epoch key in a folder of its own, outside the database and its backups.
 
-    KEYS/epoch-3.key        32 random bytes, or a salt if a passphrase makes the key; mode 0600
+    KEYS/epoch-3.key        32 random bytes, or a salt if a passphrase makes the key, and a check; mode 0600
     KEYS/tombstones.json    who was forgotten, as keyed hashes: replayed when an old database is restored
 
 Destroying an epoch's file destroys every wrapped key of that epoch, wherever copies of the database lie.
@@ -14,12 +14,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..errors import Damaged, SettingError
+from ..errors import Damaged, SealBroken, SettingError
 from ..sealing import Vault, passphrase_key
 from ..storage.disk import Disk
 
 _NAME = re.compile(r"epoch-(\d+)\.key")
 _RAW, _SALTED = b"fedforget-key-1\n", b"fedforget-salt-1\n"
+_SECRET, _CHECK = 32, 16
 
 
 @dataclass(frozen=True)
@@ -37,19 +38,26 @@ class KeyFolder:
 
     def make(self, epoch: int) -> Vault:
         """A new epoch's key, on disk before anybody uses it."""
-        secret = os.urandom(32)
+        secret = os.urandom(_SECRET)
         mark = _SALTED if self.passphrase else _RAW
-        self.disk.write(self.path(epoch), mark + secret, mode=0o600)
-        return self._vault(epoch, mark, secret)
+        vault = self._vault(epoch, mark, secret)
+        self.disk.write(self.path(epoch), mark + secret + _check(vault), mode=0o600)
+        return vault
 
     def load(self, epoch: int) -> Vault:
-        blob = self.disk.read(self.path(epoch))
+        path = self.path(epoch)
+        blob = self.disk.read(path)
         if blob is None:
-            raise Damaged(self.path(epoch), f"the key of epoch {epoch}", "no file")
+            raise Damaged(path, f"the key of epoch {epoch}", "no file")
         for mark in (_RAW, _SALTED):
-            if blob.startswith(mark) and len(blob) == len(mark) + 32:
-                return self._vault(epoch, mark, blob[len(mark) :])
-        raise Damaged(self.path(epoch), "32 bytes of key or salt", f"{len(blob)} bytes")
+            if blob.startswith(mark) and len(blob) == len(mark) + _SECRET + _CHECK:
+                vault = self._vault(epoch, mark, blob[len(mark) : -_CHECK])
+                if _check(vault) == blob[-_CHECK:]:
+                    return vault
+                if mark == _SALTED:
+                    raise SealBroken(str(path), "FEDFORGET_PASSPHRASE is not the one it was made with")
+                raise Damaged(path, "a key and its check", "bytes that do not fit one another")
+        raise Damaged(path, f"{_SECRET} bytes of key or salt and their check", f"{len(blob)} bytes")
 
     def _vault(self, epoch: int, mark: bytes, secret: bytes) -> Vault:
         if mark == _RAW:
@@ -74,12 +82,23 @@ class KeyFolder:
     # --- tombstones ---------------------------------------------------------------------------------------
 
     def tombstones(self) -> frozenset[str]:
-        blob = self.disk.read(self.root / "tombstones.json")
-        return frozenset(json.loads(blob)) if blob else frozenset()
+        path = self.root / "tombstones.json"
+        blob = self.disk.read(path)
+        if blob is None:
+            return frozenset()
+        try:
+            return frozenset(json.loads(blob))
+        except (ValueError, TypeError) as fault:
+            raise Damaged(path, "a list of keyed hashes", str(fault)) from fault
 
     def bury(self, federation: str, clients: Iterable[str]) -> None:
         known = self.tombstones() | {tombstone(federation, c) for c in clients}
         self.disk.write(self.root / "tombstones.json", json.dumps(sorted(known)).encode(), mode=0o600)
+
+
+def _check(vault: Vault) -> bytes:
+    """Tells a wrong passphrase or a damaged key from the right one, and nothing else."""
+    return hashlib.blake2b(b"fedforget", key=vault.key, digest_size=_CHECK).digest()
 
 
 def tombstone(federation: str, client: str) -> str:

@@ -77,8 +77,8 @@ class FederationSettings:
     def to_toml(self) -> str:
         flat = asdict(self)
         keeping = flat.pop("keeping")
-        lines = [f"{name} = {json.dumps(value)}" for name, value in flat.items()]
-        lines += ["", "[keeping]"] + [f"{name} = {json.dumps(value)}" for name, value in keeping.items()]
+        lines = [f"{name} = {_toml(value)}" for name, value in flat.items()]
+        lines += ["", "[keeping]"] + [f"{name} = {_toml(value)}" for name, value in keeping.items()]
         return "# A federation's settings, fixed when it was made. The ledger knows their digest.\n" + "\n".join(
             [*lines, ""]
         )
@@ -106,6 +106,11 @@ _LEAST = {
     "hidden": 1,
     "context": 1,
 }
+
+
+def _toml(value: Any) -> str:
+    """JSON is TOML here, but for characters TOML wants as they are and one it wants escaped."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _checked(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:

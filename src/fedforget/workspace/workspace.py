@@ -248,9 +248,10 @@ class Workspace:
             state = self.state()
             if state.legs():
                 raise NotTrained(self.path, f"a finished stage {state.stage}")
+            self._change(leave := tuple(leave))
             stage = Stage(rounds or self.settings.rounds, handover)  # type: ignore[arg-type]
             known = {m.client: m.seat for m, _ in self.ledger.members()}
-            plan = state.plan.next_stage(stage, join=self._joiners(known, join), leave=tuple(leave))
+            plan = state.plan.next_stage(stage, join=self._joiners(known, join), leave=leave)
             self.ledger.open_stage(state.stage + 1, stage, plan.members)
             joined = tuple((m.client, plan.shard_of(m.client)) for m in plan.members if m.client not in known)
             warnings = (_MERGED,) if handover == "merged" else ()

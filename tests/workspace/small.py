@@ -18,6 +18,7 @@ from fedforget.learners.linear import Softmax
 from fedforget.manifest import Keep, Keeping, Layout
 from fedforget.seeds import generator
 from fedforget.storage.disk import Disk
+from fedforget.storage.rows import is_head
 from fedforget.workspace import FederationSettings, Task, Workspace
 
 FEATURES, CLASSES = 3, 3
@@ -131,7 +132,7 @@ def assert_in_order(space: Workspace) -> None:
     assert space.keys.epochs() == (state.vault.epoch,)
     known = {key for bundle in state.bundles for key in bundle.keys}
     assert set(space.store.keys()) == known
-    places = [(b.stage, b.shard, b.round, b.holders) for b in state.bundles]
+    places = [(b.stage, b.shard, b.round, is_head(b)) for b in state.bundles]
     assert len(places) == len(set(places))
     known_files = {space.store.path(key) for key in known}
     known_files |= {space.path / name for name in ("federation.toml", "ledger.db", "lock", "keys/tombstones.json")}

@@ -135,7 +135,7 @@ class Attacker:
 
 def keys_of(path: Path) -> list[Vault]:
     """Every key file there is, tried as the key of every epoch."""
-    secrets = [p.read_bytes()[-32:] for p in (path / "keys").glob("*.key")]
+    secrets = [p.read_bytes()[-48:-16] for p in (path / "keys").glob("*.key")]
     return [Vault(epoch, secret) for secret in secrets for epoch in range(3)]
 
 

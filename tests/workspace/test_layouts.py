@@ -113,6 +113,25 @@ def test_everybody_leaves_at_once(room: Path, layout: Layout):
         assert_in_order(space)
 
 
+@pytest.mark.parametrize("layout", ["shard", "cross"])
+def test_leavers_one_after_another_take_no_untouched_round_with_them(room: Path, layout: Layout):
+    """Round 0 was trained by one client alone; when the other holders of its slices have gone, it is still there."""
+    space = make(room / "w", layout, "full", participants=1, rounds=8, holders=8, threshold=6)
+    space.train()
+    plan = space.state().plan
+    (alone,) = plan.cohort(0, 0, 0)
+    others = [c for c in plan.present(0, 0) if c != alone and plan.first_round(0, 0, [c])]
+    assert len(others) >= 2
+    first = space.state().rows[Place(0, 0, 0)]
+    for leaver in [*others, *plan.present(0, 1)]:
+        space.forget([leaver])
+        assert_in_order(space)
+    assert space.state().rows[Place(0, 0, 0)] == first
+    assert [u.client for u in space.state().past.uploads(Place(0, 0, 0))] == [alone]
+    assert space.verify(never_joined=True).passed
+    space.close()
+
+
 def test_shard_slices_never_leave_their_shard_and_any_k_bring_the_record_back(room: Path):
     with opened(trained(room / "w", "shard")) as space:
         state = space.state()

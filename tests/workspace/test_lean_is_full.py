@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from small import EVERY_KEEPING, assert_in_order, client, every_digest, make, reopen, small_settings, small_task
 
@@ -19,7 +19,7 @@ from fedforget.workspace.workspace import _names
 from strategies import Federation
 
 PAPER, RELEASED, SPARSE = Calibration(), Calibration(compat="released"), Calibration(ratio=1.0, interval=2)
-CONSTANT = Calibration(length=0.3)
+CONSTANT, SPARSE_CONSTANT = Calibration(length=0.3), Calibration(ratio=1.0, interval=2, length=0.3)
 Deed = tuple[str, tuple[str, ...], Calibration]  # a method and its leavers, or "stage"
 
 LIVES: Mapping[str, list[Deed]] = {
@@ -32,7 +32,7 @@ LIVES: Mapping[str, list[Deed]] = {
         ("clean", (client(0),), CONSTANT),
         ("calibrated", (client(1),), RELEASED),
     ],
-    "every other round": [("calibrated", (client(3),), SPARSE), ("clean", (client(1),), SPARSE)],
+    "every other round": [("calibrated", (client(3),), SPARSE), ("clean", (client(1),), SPARSE_CONSTANT)],
     "a constant length": [("clean", (client(1), client(3)), CONSTANT)],
     "clean, then exact in the shard it borrowed from": [
         ("clean", (client(7),), PAPER),
@@ -137,14 +137,14 @@ def live_and_compare(room: Path, life: list[Deed], keepings: tuple) -> None:
         space.close()
 
 
-@settings(max_examples=12)
+@settings(max_examples=12, phases=[Phase.generate])
 @given(lives())
 def test_any_life_ends_the_same_in_lean_and_full(shared_room: Path, life: list[Deed]):
     live_and_compare(shared_room, life, (("shard", "lean"), ("cross", "full")))
 
 
 @pytest.mark.slow
-@settings(max_examples=120)
+@settings(max_examples=120, phases=[Phase.generate])
 @given(lives())
 def test_any_life_ends_the_same_in_every_keeping(shared_room: Path, life: list[Deed]):
     live_and_compare(shared_room, life, EVERY_KEEPING)

@@ -37,6 +37,9 @@ class Archive:
         """The records, opened. Those of one bundle are decoded together."""
         wanted = tuple(labels)
         opened: dict[Label, bytes] = {}
+        for label in wanted:
+            if label not in self.records or label not in self.bundles:
+                raise Damaged("the ledger", f"a record and its slices for the {label}", "one of the two")
         for bundle in {id(self.bundles[w]): self.bundles[w] for w in wanted}.values():
             mine = [w for w in wanted if w in bundle.by_label]
             for label, body in self.sealed(bundle, mine).items():

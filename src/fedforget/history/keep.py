@@ -53,7 +53,7 @@ class Keeper:
             lanes = {**(others or {}), **{s: _bodies(rows) for s, rows in sealed.items()}}
             coded += self._cross(rounds[0].place.stage, rounds[0].place.round, generation, lanes)
         else:
-            coded += [c for r in rounds for c in self._striped(r, generation, sealed[r.place.shard])]
+            coded += [c for r in rounds for c in self._striped(r.place, generation, _bodies(sealed[r.place.shard]))]
         heads = [self._head(r.place, r.model, generation) for r in rounds]
         coded += [head for _, head in heads]
         records = [_entry(s, plain) for rows in sealed.values() for s, plain in rows] + [record for record, _ in heads]
@@ -62,6 +62,18 @@ class Keeper:
     def recode(self, stage: int, round: int, generation: int, lanes: Mapping[int, Mapping[Label, bytes]]) -> Entry:
         """A round's cross slices made again of the lanes given, sealed as they are."""
         return Entry((), (), self._place(list(self._cross(stage, round, generation, lanes))))
+
+    def again(self, bundle: Bundle, bodies: Mapping[Label, bytes], generation: int) -> Bundle:
+        """A bundle made anew for the holders there are now, of its records sealed as they are."""
+        if bundle.shard == ALL_SHARDS:
+            lanes: dict[int, dict[Label, bytes]] = {}
+            for label, body in bodies.items():
+                lanes.setdefault(label.shard, {})[label] = body
+            coded = self._cross(bundle.stage, bundle.round, generation, lanes)
+        else:
+            coded = self._striped(Place(bundle.stage, bundle.shard, bundle.round), generation, bodies)
+        (made,) = self._place(list(coded))
+        return made
 
     def head(self, place: Place, model: Params, generation: int) -> Entry:
         """The newest model, placed again."""
@@ -118,19 +130,16 @@ class Keeper:
         ranked = sorted(present, key=lambda c: (derive(self.plan.seed, "holder", stage, shard, c), c))
         return tuple(ranked[: self.keeping.holders])
 
-    def _striped(self, round: Round, generation: int, sealed: Sequence[tuple[Sealed, int]]) -> Iterable[Coded]:
-        if not sealed:
-            return
-        stage, shard, index = round.place
-        code, offset, spots = self.code_of(stage, shard), 0, []
+    def _striped(self, place: Place, generation: int, bodies: Mapping[Label, bytes]) -> Iterable[Coded]:
+        code, offset, spots = self.code_of(place.stage, place.shard), 0, []
         columns: list[list[np.ndarray]] = [[] for _ in range(code.k)]
-        for record, _ in sealed:
-            spots.append(Spot(record.label, offset))
-            offset += block_length(len(record.body), code.k)
-            for column, piece in zip(columns, stripe(record.body, code.k), strict=True):
+        for label, body in bodies.items():
+            spots.append(Spot(label, offset))
+            offset += block_length(len(body), code.k)
+            for column, piece in zip(columns, stripe(body, code.k), strict=True):
                 column.append(piece)
         blocks = [np.concatenate(column) for column in columns]
-        yield _coded((stage, shard, index, generation), code, blocks, spots, self.holders(stage, shard))
+        yield _coded((*place, generation), code, blocks, spots, self.holders(place.stage, place.shard))
 
     def _cross(
         self, stage: int, round: int, generation: int, lanes: Mapping[int, Mapping[Label, bytes]]

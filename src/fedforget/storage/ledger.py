@@ -19,7 +19,7 @@ from ..errors import Damaged, LedgerTooNew, StorageFull, WorkspaceBusy
 from ..federation import Place
 from ..manifest import Bundle, Entry, Label, Record, RoundRow
 from ..plan import Cell, Member, Stage
-from ..slices import SliceKey
+from ..slices import VACANT, SliceKey
 from . import rows, tables
 from .disk import Probe, _quiet
 
@@ -248,6 +248,17 @@ class Ledger:
             _forgive(db, bundle.keys)
             self._append(db, "repaired", {"bundle": str(bundle), "holders": [k.holder for k in gone]})
 
+    def exchange_bundle(self, old: Bundle, new: Bundle) -> tuple[SliceKey, ...]:
+        """The same records in other slices; the old ones are owed deletion, and returned."""
+        b = tables.bundles.c
+        with self.transaction("repair") as db:
+            where = [getattr(b, n) == getattr(old, n) for n in ("stage", "shard", "round", "generation")]
+            db.execute(sa.delete(tables.bundles).where(*where, b.head.is_(rows.is_head(old))))
+            _insert(db, tables.bundles, [rows.bundle_row(new, None)])
+            _owe(db, old.keys)
+            self._append(db, "repaired", {"bundle": str(old), "holders": list(old.holders)})
+        return old.keys
+
     def replace_head(self, place: Place, entry: Entry) -> None:
         """The newest model of a cell, sealed anew."""
         with self.transaction("repair") as db:
@@ -378,7 +389,7 @@ def _insert(db: sa.Connection, table: sa.Table, values: list[dict[str, Any]]) ->
 
 
 def _owe(db: sa.Connection, keys: Iterable[SliceKey]) -> None:
-    owed = sorted(set(keys))
+    owed = sorted({key for key in keys if key.holder != VACANT})
     _forgive(db, owed)  # owed already: once is enough
     _insert(db, tables.debts, [key._asdict() for key in owed])
 

@@ -48,7 +48,9 @@ class KeyFolder:
         path = self.path(epoch)
         blob = self.disk.read(path)
         if blob is None:
-            raise Damaged(path, f"the key of epoch {epoch}", "no file")
+            newest = max(self.epochs(), default=epoch)
+            older = f"only that of epoch {newest}: the ledger is from before a forget, `fedforget train` mends it"
+            raise Damaged(path, f"the key of epoch {epoch}", older if newest > epoch else "no file")
         for mark in (_RAW, _SALTED):
             if blob.startswith(mark) and len(blob) == len(mark) + _SECRET + _CHECK:
                 vault = self._vault(epoch, mark, blob[len(mark) : -_CHECK])

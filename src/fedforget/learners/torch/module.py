@@ -72,7 +72,7 @@ class Module:
         return _params(module)
 
     def fit(self, params: Params, examples: Examples, *, epochs: int, seed: int, solver: Solver = "sgd") -> Params:
-        with exact_bits(), _dice(seed):
+        with exact_bits(fill=True), _dice(seed):
             module = self._load(params).train()
             names, weights = zip(*((n, p) for n, p in module.named_parameters() if p.requires_grad), strict=True)
             batch = _Batches(self, examples)
@@ -90,7 +90,7 @@ class Module:
             return _params(module)
 
     def predict(self, params: Params, x: NDArray[Any]) -> NDArray[np.float32]:
-        with exact_bits(), _dice(0), torch.no_grad():
+        with exact_bits(fill=True), _dice(0), torch.no_grad():
             module = self._load(params).eval()
             parts = [
                 module(self.inputs(x[at : at + _AT_A_TIME]).to(self.device)).softmax(-1).float().cpu().numpy()

@@ -7,7 +7,7 @@ instruction set, the device, the precision) is named by `fingerprint`, which bel
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 
@@ -15,6 +15,8 @@ from ...errors import MissingExtra, SettingError
 
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["fp32", "bf16"]
+
+_memory: Any = torch.utils.deterministic
 
 
 def has_onednn() -> bool:
@@ -69,18 +71,22 @@ def fingerprint(device: str, precision: Precision) -> str:
 
 
 @contextmanager
-def exact_bits() -> Iterator[None]:
-    """One intra-op thread and deterministic kernels inside; as it was, outside."""
+def exact_bits(fill: bool = False) -> Iterator[None]:
+    """One intra-op thread and deterministic kernels inside; as it was, outside.
+
+    `fill` guards against code that reads memory it never wrote, by filling all of it: for modules that are not ours.
+    """
     threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    filling = _memory.fill_uninitialized_memory
     if threads != 1:
         torch.set_num_threads(1)
-    if not strict:
-        torch.use_deterministic_algorithms(True)
+    torch.use_deterministic_algorithms(True)
+    _memory.fill_uninitialized_memory = fill
     try:
         yield
     finally:
-        if not strict:
-            torch.use_deterministic_algorithms(False)
+        _memory.fill_uninitialized_memory = filling
+        torch.use_deterministic_algorithms(strict)
         if threads != 1:
             torch.set_num_threads(threads)
 

@@ -186,6 +186,13 @@ def test_of_two_replies_of_one_client_the_first_counts() -> None:
     assert a.examples == 1
 
 
+def test_uploads_are_in_the_order_of_names_however_they_were_asked_for() -> None:
+    a, b, c = Averaging(small_plan(), Settings()).ask(Place(0, 0, 0), START)
+    uploads, absent, _ = sift([c, a, b], START, [reply(c), reply(a)])
+    assert [u.client for u in uploads] == ["a", "c"]
+    assert [missing.client for missing in absent] == ["b"]
+
+
 def test_a_cohort_that_holds_only_refused_clients_goes_on_round_after_round() -> None:
     bad = {c: examples_of(c, 3, scale=1e38) for c in "abcd"}
     federation = Federation(Plan.of("abcd", shards=2, rounds=2), bad).trained()

@@ -166,7 +166,13 @@ def test_counts_are_averaged_and_rounded() -> None:
 
 @pytest.mark.parametrize(
     ("params", "weights"),
-    [([], []), ([model(1)], [1.0, 2.0]), ([model(1)], [0.0]), ([model(1)], [float("nan")])],
+    [
+        ([], []),
+        ([model(1)], [1.0, 2.0]),
+        ([model(1)], [0.0]),
+        ([model(1)], [float("nan")]),
+        ([model(1), model(2)], [3.0, -1.0]),
+    ],
 )
 def test_a_mean_of_nothing_is_refused(params: Sequence[Params], weights: Sequence[float]) -> None:
     with pytest.raises(SettingError, match="weights"):

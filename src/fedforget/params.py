@@ -224,7 +224,7 @@ def _dot(a: Vector, b: Vector) -> float:
 
 def weighted_mean(models: Sequence[Params], weights: Sequence[float]) -> Params:
     """Σ wᵢ·modelᵢ / Σ wᵢ in float64, added up in the order given."""
-    if not models or len(models) != len(weights) or not sum(weights) > 0:
+    if not models or len(models) != len(weights) or not all(weight > 0 for weight in weights):
         raise SettingError("weights", list(weights), "one positive weight a model, and a model at least")
     layout, total = models[0].layout, np.zeros(models[0].layout.size)
     for model, weight in zip(models, weights, strict=True):

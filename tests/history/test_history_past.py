@@ -80,6 +80,15 @@ def test_a_lean_history_says_what_it_does_not_have():
         heads_lost(kept).past().final(few[-1].cell)
 
 
+def test_a_record_the_manifest_has_no_slices_of_is_damage():
+    kept = small_kept(FULL)
+    label = next(iter(kept.records))
+    archive = kept.archive
+    for spoilt in (replace(archive, records={}), replace(archive, bundles={})):
+        with pytest.raises(Damaged, match="a record and its slices"):
+            spoilt.open([label])
+
+
 def test_a_row_that_names_another_model_is_damage():
     kept = small_kept(FULL)
     place = Place(0, 0, 2)

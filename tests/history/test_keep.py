@@ -8,6 +8,7 @@ import pytest
 from kept import VAULT, Kept, small, small_kept
 
 from fedforget.coding import code_named
+from fedforget.errors import Unrecoverable
 from fedforget.federation import Place, Round, Upload
 from fedforget.history import Keeper
 from fedforget.manifest import Keeping
@@ -58,6 +59,9 @@ def test_a_model_that_is_not_the_mean_of_its_uploads_is_kept_beside_them(keeping
     assert past.final((0, 0)) == odd_round().model
     kept.store.delete([key for key in kept.store.keys() if key.holder == HEAD])  # noqa: SIM118
     assert past.final((0, 0)) == odd_round().model
+    kept.store.delete(list(kept.store.keys()))
+    with pytest.raises(Unrecoverable, match="needs 2 good slices"):  # rather than the mean it is not
+        past.final((0, 0))
 
 
 def test_a_round_of_nobody_is_kept_too():

@@ -1,3 +1,4 @@
+import errno
 import json
 import shutil
 import sqlite3
@@ -359,6 +360,18 @@ def test_a_full_disk_is_named_and_nothing_is_half_entered(ledger: Ledger, tmp_pa
         db.exec_driver_sql("PRAGMA max_page_count = 100000")
     ledger.put("big", "x" * 100_000)
     assert len(ledger.get("big")) == 100_000
+
+
+def test_other_faults_of_the_system_at_a_commit_pass_as_they_are(tmp_path: Path):
+    def probe(operation: str, target: str) -> None:
+        if target == "put":
+            raise OSError(errno.EIO, "Input/output error")
+
+    ledger = Ledger.create(address(tmp_path), {}, probe)
+    with pytest.raises(OSError, match="Input/output"):
+        ledger.put("a", 1)
+    assert ledger.get("a", 0) == 0
+    ledger.close()
 
 
 def test_a_database_held_by_another_process_is_busy(tmp_path: Path):

@@ -2,7 +2,7 @@
 
 import multiprocessing
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -16,6 +16,13 @@ from fedforget.workspace.lock import locked
 
 _WORKERS = multiprocessing.get_context("forkserver")
 _WORKERS.set_forkserver_preload(["fedforget.workspace", "llvmlite.binding", "pytest"])
+
+
+def _train_and_forget(path: Path, other: Connection) -> None:
+    with opened(path) as space:
+        other.send("at work")
+        space.train()
+        space.forget([client(0)])
 
 
 def _train_half_way_and_wait(path: Path, other: Connection) -> None:
@@ -32,9 +39,11 @@ def _train_half_way_and_wait(path: Path, other: Connection) -> None:
 
 
 @contextmanager
-def _at_work(path: Path) -> Iterator[tuple[Connection, multiprocessing.Process]]:
+def _at_work(
+    path: Path, work: Callable[[Path, Connection], None] = _train_half_way_and_wait
+) -> Iterator[tuple[Connection, multiprocessing.Process]]:
     mine, theirs = _WORKERS.Pipe()
-    process = _WORKERS.Process(target=_train_half_way_and_wait, args=(path, theirs))
+    process = _WORKERS.Process(target=work, args=(path, theirs))
     process.start()
     theirs.close()
     try:
@@ -63,6 +72,55 @@ def test_whoever_comes_second_is_told_who_works_and_the_first_is_unharmed(room: 
         assert process.exitcode == 0
         assert every_digest(space) == world
         assert_in_order(space)
+
+
+def test_looking_while_another_works_sees_one_moment_and_never_a_false_alarm(room: Path) -> None:
+    path = room / "w"
+    make(path, rounds=40).close()
+    looked = busy = 0
+    with _at_work(path, _train_and_forget) as (other, process), opened(path) as space:
+        other.recv()
+        while process.is_alive():
+            rounds = [s.rounds for s in space.status().shards]
+            assert rounds[0] == rounds[1]
+            space.evaluate()
+            space.plan([client(1)])
+            try:
+                assert space.verify().passed
+            except WorkspaceBusy:
+                busy += 1
+            looked += 1
+        assert process.exitcode == 0
+        assert looked >= busy > 0
+        assert_in_order(space)
+
+
+def test_those_who_only_look_for_long_share_the_lock_and_keep_workers_out(room: Path) -> None:
+    path = trained(room / "w")
+    with locked(path, shared=True), opened(path) as space:
+        assert space.verify().passed
+        with refused(path, WorkspaceBusy):
+            space.train()
+        with refused(path, WorkspaceBusy):
+            space.scrub()
+    with locked(path), opened(path) as space, refused(path, WorkspaceBusy):
+        space.verify()
+
+
+def test_what_may_not_be_written_may_be_looked_at(room: Path) -> None:
+    room.chmod(0o555)
+    nobody, me = 65534, os.geteuid()
+    try:
+        if me == 0:
+            os.seteuid(nobody)
+        with locked(room, shared=True):
+            pass
+        with pytest.raises(PermissionError), locked(room):
+            pass
+    finally:
+        os.seteuid(me)
+        room.chmod(0o755)
+    assert list(room.iterdir()) == []
 
 
 def test_a_dead_process_holds_no_lock(room: Path) -> None:

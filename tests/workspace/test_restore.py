@@ -15,12 +15,15 @@ from small import (
     every_digest,
     opened,
     operations,
+    small_settings,
+    small_task,
     trained,
 )
 
-from fedforget.errors import AlreadyForgotten, Damaged
+from fedforget.errors import AlreadyForgotten, Damaged, SealBroken, SettingError
 from fedforget.manifest import Keep, Layout
 from fedforget.storage.disk import Disk
+from fedforget.workspace import Workspace
 
 LEAVER, NEXT = client(7), client(3)
 
@@ -97,6 +100,28 @@ def test_after_two_forgets_the_oldest_backup_brings_neither_back(room: Path):
         assert space.state().vault.epoch == grown == 2
         assert_in_order(space)
         assert space.verify(never_joined=True).passed
+
+
+def test_a_passphrase_goes_from_epoch_to_epoch_and_over_a_restore(room: Path):
+    words = "correct horse battery"
+    path, task = room / "w", small_task()
+    space = Workspace.init(path, small_settings(), task=task, passphrase=words)
+    space.train()
+    space.close()
+    backup = back_up(path, room / "old" / "ledger.db")
+    for restored in (False, True):
+        if restored:
+            put_back(backup, path)
+        space = Workspace.open(path, task=task, passphrase=words)
+        space.train() if restored else space.forget([LEAVER])
+        assert_in_order(space)
+        assert set(space.state().forgotten) == {LEAVER}
+        space.close()
+    for wrong, fault in (("correct horse bakery", SealBroken), (None, SettingError)):
+        space = Workspace.open(path, task=task, passphrase=wrong)
+        with pytest.raises(fault):
+            space.train()
+        space.close()
 
 
 def test_a_restore_interrupted_at_every_operation(room: Path):

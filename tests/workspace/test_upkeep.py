@@ -278,6 +278,19 @@ def test_a_stale_slice_under_a_new_name_is_altered_and_never_used(space: Workspa
     assert_in_order(space)
 
 
+def test_a_record_beyond_recovery_keeps_no_forgotten_holder_and_stops_no_forget(room: Path):
+    """Two of three slices of a round before the leaver's first are lost, and the leaver holds the third."""
+    with opened(trained(room / "w")) as space:
+        bundle = next(b for b in space.state().history if LEAVER in b.holders and b.round == 0)
+        space.store.delete([key for key in bundle.keys if key.holder != LEAVER])
+        space.forget([LEAVER])
+        assert not list(space.store.keys(LEAVER))
+        assert not any(LEAVER in b.holders for b in space.state().bundles)
+        told = failed(space)
+        assert str(bundle) in told["slices"]
+        assert "forgotten" not in told
+
+
 # --- what verify names ------------------------------------------------------------------------------------
 
 

@@ -68,7 +68,7 @@ class HistoryPast:
             try:
                 return self._params(label)
             except Unrecoverable as fault:
-                lost = fault
+                lost = lost or fault
         if lost and (self._kept(place, "model") or not self._kept(place, "upload")):
             raise lost
         if self.roster(place) and not self._kept(place, "upload"):

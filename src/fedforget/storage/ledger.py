@@ -46,7 +46,7 @@ class Request:
     """A wish to be forgotten, as far as it has got."""
 
     id: int
-    state: str  # "rebuilding" | "executed"
+    state: str  # "rebuilding" | "executed" | "refused" | "overtaken"
     body: Mapping[str, Any]
 
 
@@ -193,6 +193,11 @@ class Ledger:
         query = sa.select(tables.requests).order_by(tables.requests.c.id)
         return tuple(self._each(query, lambda r: Request(r["id"], r["state"], r["body"])))
 
+    def height(self) -> int:
+        """How many events there are: whoever reads without a lock sees by it that something changed meanwhile."""
+        (row,) = self._all(sa.select(sa.func.count().label("height")).select_from(tables.events))
+        return int(row["height"])
+
     def events(self) -> Iterator[Event]:
         query = sa.select(tables.events).order_by(tables.events.c.seq)
 
@@ -276,6 +281,20 @@ class Ledger:
             db.execute(sa.insert(tables.requests).values(**row))
             self._append(db, "requested", {"request": last + 1})
         return Request(last + 1, "rebuilding", body)
+
+    def refuse(self, request: Request, why: str) -> tuple[SliceKey, ...]:
+        """A request that cannot be carried out: what was made for it goes, and its slices are owed deletion."""
+        with self.transaction("refuse") as db:
+            b, r = tables.bundles, tables.requests
+            made = db.execute(sa.select(b).where(b.c.pending == request.id)).mappings()
+            owed = [key for row in made for key in rows.read_bundle("", dict(row)).keys]
+            for table in (tables.rounds, tables.records, tables.bundles):
+                db.execute(sa.delete(table).where(table.c.pending == request.id))
+            body = {**request.body, "why": why}
+            db.execute(sa.update(r).where(r.c.id == request.id).values(state="refused", body=body))
+            _owe(db, owed)
+            self._append(db, "refused", {"request": request.id, "why": why})
+        return tuple(owed)
 
     def switch(
         self,

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from ..errors import Damaged, NoReference, SealBroken, Unrecoverable
 from ..federation import Place
 from ..forgetting import (
     Calibration,
@@ -19,9 +20,10 @@ from ..forgetting import (
 from ..manifest import Label
 from ..params import Params
 from ..plan import Cell, Change, Taint
+from ..sealing import Vault
 from ..slices import ALL_SHARDS, SliceKey
 from ..storage.ledger import Request
-from . import seats
+from . import seats, settle
 from .progress import Progress, by_index
 from .reports import ForgetReport, Reach
 from .state import State
@@ -35,6 +37,7 @@ def open_request(space: "Workspace", change: Change, method: str, calibration: C
     row, state = method_named(method), space.state()
     work = prepare_work(row, state.plan, state.past, change)
     estimate(row, work, space.settings.training, calibration)  # raises what would stop it half-way
+    space.keys.tombstones()  # damaged ones are said now, not when all is made
     body = {
         "leave": sorted(change.leave),
         "edit": sorted(change.edit),
@@ -58,15 +61,24 @@ def carry_out(space: "Workspace", request: Request, progress: Progress) -> Forge
     state = space.state()
     method, calibration = method_named(request.body["method"]), Calibration(**request.body["calibration"])
     change = Change(frozenset(request.body["leave"]), frozenset(request.body["edit"]))
-    work = prepare_work(method, state.plan, state.past, change)
-    rebuild(space, state, request, method, calibration, work, progress)
+    try:
+        work = prepare_work(method, state.plan, state.past, change)
+        rebuild(space, state, request, method, calibration, work, progress)
+        vault, rewrapped = new_epoch(space, state, request, work)
+    except (Damaged, Unrecoverable, SealBroken, NoReference) as fault:
+        if not settle.buried(space, change.leave):  # past its tombstones a request is only ever finished
+            seats.delete(space, space.ledger.refuse(request, str(fault)))
+        raise
     made = tuple(space.ledger.rounds(request.id).values())
     guarantee = assess(method, work, made, calibration, space.changed_conditions())
     outcome: dict[str, Any] = {
         "guarantee": asdict(guarantee),
         "touches": [asdict(r) for r in reaches(work)],
     }
-    destroyed = switch(space, state, request, work, outcome)
+    space.keys.bury(space.settings.federation, request.body["leave"])
+    firsts = {cell: taint.round for cell, taint in work.taints.items()}
+    space.ledger.switch(request, firsts, rewrapped, vault.epoch, outcome, space.settings.federation)
+    destroyed = sum(_tainted(label, work.taints) for label in state.records)
     after = space.state()
     debts = space.ledger.debts()
     owed = seats.delete(space, debts)
@@ -161,19 +173,15 @@ def _tainted_shards(work: Rebuild, stage: int, round: int) -> set[int]:
     return {s for (t, s), taint in work.taints.items() if t == stage and taint.round <= round}
 
 
-def switch(space: "Workspace", state: State, request: Request, work: Rebuild, outcome: Mapping[str, Any]) -> int:
-    """New epoch key, tombstones, then the one transaction. Returns how many records' keys it destroyed."""
+def new_epoch(space: "Workspace", state: State, request: Request, work: Rebuild) -> tuple[Vault, Mapping[Label, bytes]]:
+    """A new epoch key, and under it the keys of all records that survive or were made for the request."""
     pending = space.state(request.id)
-    survivors = {label: record for label, record in state.records.items() if not _tainted(label, work.taints)}
+    kept = [(label, record) for label, record in state.records.items() if not _tainted(label, work.taints)]
     vault = space.keys.make(state.vault.epoch + 1)
-    rewrapped = {
+    return vault, {
         label: vault.wrap(state.vault.unwrap(record.wrapped, label), label)
-        for label, record in (*survivors.items(), *pending.records.items())
+        for label, record in (*kept, *pending.records.items())
     }
-    space.keys.bury(space.settings.federation, request.body["leave"])
-    firsts = {cell: taint.round for cell, taint in work.taints.items()}
-    space.ledger.switch(request, firsts, rewrapped, vault.epoch, outcome, space.settings.federation)
-    return len(state.records) - len(survivors)
 
 
 def _tainted(label: Label, taints: Mapping[Cell, Taint]) -> bool:

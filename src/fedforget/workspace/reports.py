@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..errors import VerificationFailed
+from ..errors import SettingError, VerificationFailed
 from ..forgetting import Guarantee
 
 
@@ -165,7 +165,10 @@ class EvaluateReport:
     test_examples: int
 
     def score(self, model: str) -> Score:
-        return next(s for s in self.scores if s.model == model)
+        for score in self.scores:
+            if score.model == model:
+                return score
+        raise SettingError("model", model, "one of " + ", ".join(s.model for s in self.scores))
 
 
 @dataclass(frozen=True)

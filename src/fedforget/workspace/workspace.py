@@ -12,10 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 from ..errors import (
     AlreadyForgotten,
     Damaged,
+    FedForgetError,
     NotAWorkspace,
     NotTrained,
     SettingError,
@@ -55,12 +57,13 @@ _MERGED = (
     "will have to make every shard of this stage again"
 )
 
+Seen = TypeVar("Seen")
 MakeCohort = Callable[[Task, FederationSettings, int | None], Cohort]
 
 
 @dataclass(frozen=True)
 class Workspace:
-    """A federation on disk. Reading needs no lock; the verbs that change something take it."""
+    """A federation on disk. Looking needs no lock; the verbs that change something take it, `verify` shares it."""
 
     path: Path
     settings: FederationSettings
@@ -162,7 +165,27 @@ class Workspace:
 
     def state(self, pending: int | None = None) -> State:
         """What is in force now."""
-        return read_state(self.settings, self.ledger, self.store, self._vault, self.learner, pending)
+
+        def read() -> State:
+            return read_state(self.settings, self.ledger, self.store, self._vault, self.learner, pending)
+
+        return self._steady(read, settled=True)
+
+    def _steady(self, read: Callable[[], Seen], settled: bool = False) -> Seen:
+        """Read without the lock: again, where it failed for another process changed something meanwhile.
+
+        `settled`: again also where it did not fail, so that all that was read is of one moment.
+        """
+        while True:
+            height = self.ledger.height()
+            try:
+                seen = read()
+            except FedForgetError:
+                if self.ledger.height() == height:
+                    raise
+            else:
+                if not settled or self.ledger.height() == height:
+                    return seen
 
     def _vault(self, epoch: int) -> Vault:
         return self.keys.load(epoch)
@@ -280,7 +303,8 @@ class Workspace:
 
     def scrub(self, portion: int = 0, progress: Progress = silent) -> ScrubReport:
         """Check the next slices against their hashes, going on where the last scrub stopped; 0: all of them."""
-        return upkeep.scrub(self, portion, progress)
+        with locked(self.path):
+            return upkeep.scrub(self, portion, progress)
 
     def repair(self, gone: Iterable[str] = (), progress: Progress = silent) -> RepairReport:
         """Make missing and altered slices again; those of holders that left for good, on others."""
@@ -300,7 +324,8 @@ class Workspace:
         clients = tuple(clients)
         if not clients:
             raise SettingError("client", "", "the name of a client, as in --client client-007")
-        return inspect.plan_report(self, self._change(clients), method_named(method), calibration or Calibration())
+        row, change = method_named(method), self._change(clients)
+        return self._steady(lambda: inspect.plan_report(self, change, row, calibration or Calibration()))
 
     def forget(
         self,
@@ -335,15 +360,16 @@ class Workspace:
     # --- looking ------------------------------------------------------------------------------------------
 
     def status(self, members: bool = False) -> StatusReport:
-        return inspect.status_report(self, members)
+        return self._steady(lambda: inspect.status_report(self, members))
 
     def evaluate(self, progress: Progress = silent) -> EvaluateReport:
-        return inspect.evaluate_report(self, progress)
+        return self._steady(lambda: inspect.evaluate_report(self, progress))
 
     def verify(
         self, replay: int = 0, never_joined: bool = False, seed: int = 0, progress: Progress = silent
     ) -> VerifyReport:
-        return verify.verify_report(self, replay, never_joined, seed, progress)
+        with locked(self.path, shared=True):
+            return verify.verify_report(self, replay, never_joined, seed, progress)
 
 
 def _names(task: Task, settings: FederationSettings) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ def _mask_for(t: int, device: torch.device, dtype: torch.dtype) -> Tensor:
 class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, qkv: Tensor, heads: int) -> Tensor:
-        windows, t, triple = qkv.shape
+        t, triple = qkv.shape[1:]
         scale = math.sqrt(heads / (triple // 3))
         turned = _turned(qkv, 3, heads)
         q, k, v = turned.unbind(0)

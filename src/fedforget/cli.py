@@ -333,7 +333,7 @@ def demo(
     from .demo import run
 
     with _bar() as bar:
-        report = run(path, seed, bar)
+        report = run(path, FederationSettings(seed=seed), bar)
     _answer(report, as_json, present.demo)
 
 

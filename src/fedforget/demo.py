@@ -4,10 +4,10 @@ import shutil
 import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .errors import WorkspaceExists
 from .forgetting import METHODS
 from .manifest import Keeping
 from .workspace import FederationSettings, Workspace
@@ -15,6 +15,7 @@ from .workspace.progress import Progress, silent
 from .workspace.reports import EvaluateReport, TrainReport, VerifyReport
 
 LEAVER = "client-007"
+_PAPERS = FederationSettings()
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Row:
 @dataclass(frozen=True)
 class DemoReport:
     path: str
+    settings: FederationSettings
     client: str
     sharded: TrainReport
     unsharded: TrainReport
@@ -47,30 +49,31 @@ class DemoReport:
     seconds: float
 
 
-def run(path: Path, seed: int = 0, progress: Progress = silent) -> DemoReport:
+def run(
+    path: Path, settings: FederationSettings = _PAPERS, progress: Progress = silent, leaver: str = LEAVER
+) -> DemoReport:
     """Train sharded and unsharded, as long; forget; compare; prove."""
     began = time.perf_counter()
-    if path.exists() and any(path.iterdir()):
-        raise WorkspaceExists(path)
-    with tempfile.TemporaryDirectory() as scratch:
-        room = Path(scratch)
+    with ExitStack() as stack:
+        room = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         spaces, trained, before = {}, {}, {}
-        for sharded, place, settings in (
-            (True, path, FederationSettings(seed=seed)),
-            (False, room / "unsharded", _unsharded(seed)),
+        for sharded, place, chosen, what in (
+            (True, path, settings, f"{settings.shards} shards"),
+            (False, room / "unsharded", unsharded(settings), "unsharded"),
         ):
-            spaces[sharded] = Workspace.init(place, settings)
-            trained[sharded] = spaces[sharded].train(_named(progress, "4 shards" if sharded else "unsharded"))
+            spaces[sharded] = stack.enter_context(Workspace.init(place, chosen))
+            trained[sharded] = spaces[sharded].train(_named(progress, what))
             before[sharded] = spaces[sharded].evaluate()
         rows = [
-            _forget(spaces[METHODS[m].sharded], room / m, m, before[METHODS[m].sharded], progress)
+            _forget_in_a_copy(spaces[METHODS[m].sharded], room / m, m, leaver, before[METHODS[m].sharded], progress)
             for m in ("clean", "calibrated", "FR", "FE")
         ]
-        rows.insert(0, _forget(spaces[True], path, "exact", before[True], progress))
+        rows.insert(0, _forget(spaces[True], "exact", leaver, before[True], progress))
         verified = spaces[True].verify(replay=3, never_joined=True, progress=progress)
     return DemoReport(
         str(path),
-        LEAVER,
+        settings,
+        leaver,
         trained[True],
         trained[False],
         before[True].score("ensemble").test_accuracy,
@@ -81,18 +84,22 @@ def run(path: Path, seed: int = 0, progress: Progress = silent) -> DemoReport:
     )
 
 
-def _unsharded(seed: int) -> FederationSettings:
+def unsharded(settings: FederationSettings) -> FederationSettings:
     """As long and with as many participants, in one shard, its history kept plainly at the server."""
     keeping = Keeping(layout="server", holders=1, threshold=1)
-    return replace(FederationSettings(seed=seed), shards=1, participants=20, keeping=keeping)
+    return replace(settings, shards=1, participants=settings.shards * settings.participants, keeping=keeping)
 
 
-def _forget(space: Workspace, place: Path, method: str, before: EvaluateReport, progress: Progress) -> Row:
-    """In a copy of the trained workspace, or, where `place` is its own, in itself."""
-    if place != space.path:
-        shutil.copytree(space.path, place)
-        space = Workspace.open(place, task=space.task)
-    report = space.forget([LEAVER], method, progress=_named(progress, method))
+def _forget_in_a_copy(
+    space: Workspace, place: Path, method: str, leaver: str, before: EvaluateReport, progress: Progress
+) -> Row:
+    shutil.copytree(space.path, place)
+    with Workspace.open(place, task=space.task) as copy:
+        return _forget(copy, method, leaver, before, progress)
+
+
+def _forget(space: Workspace, method: str, leaver: str, before: EvaluateReport, progress: Progress) -> Row:
+    report = space.forget([leaver], method, progress=_named(progress, method))
     served = "ensemble" if METHODS[method].sharded else "shard 0"
     score = space.evaluate().score(served)
     return Row(

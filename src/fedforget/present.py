@@ -178,16 +178,16 @@ def _part(value: float | None) -> str:
 
 
 def demo(out: Console, report: DemoReport) -> None:
+    chosen = report.settings
+    _say(out, f"{chosen.clients} clients in {chosen.shards} isolated shards of {chosen.participants} a round, beside")
+    _say(out, f"one model of {chosen.shards * chosen.participants} a round; forget {report.client} five ways.")
     _say(
         out,
-        f"100 clients: 4 isolated shards of 5 a round, beside one model of 20 a round; forget {report.client}.",
-    )
-    _say(
-        out,
-        f"Before: ensemble of 4 shards {_part(report.sharded_accuracy)}, unsharded {_part(report.unsharded_accuracy)}",
+        f"Before: ensemble of {chosen.shards} shards {_part(report.sharded_accuracy)}, "
+        f"unsharded {_part(report.unsharded_accuracy)}",
     )
     right = ("accuracy", "client-epochs", "of FR", "time")
-    table = _table("method", "class", *right, "what it does", right=right)
+    table = _table("method", "class", *right, right=right)
     shares = cost_shares(report)
     for row in report.rows:
         table.add_row(
@@ -197,9 +197,10 @@ def demo(out: Console, report: DemoReport) -> None:
             str(row.client_epochs),
             _part(shares[row.method]),
             f"{row.seconds:.1f} s",
-            row.title,
         )
     out.print(table)
+    for row in report.rows:
+        _say(out, f"  {row.method}: {row.title}")
     for grade in sorted({r.guarantee for r in report.rows}):
         _say(out, f"  {grade}: {MEANINGS[grade]}")  # type: ignore[index]
     _say(out, f"\n{report.path} holds the federation after exact forgetting. Is that so?")
@@ -216,23 +217,28 @@ def storage(out: Console, report: StorageReport) -> None:
         f"{report.clients} clients, {report.shards} shards of {report.participants} a round, {report.rounds} rounds, "
         f"models of {size(report.model_bytes)}; forget one client exactly",
     )
-    right = ("server", "of FE", "a holder", "in all", "of plain", "record", "recall", "forget")
-    table = _table("history", "code", *right, right=right)
+    stored = ("server", "of FE", "a holder", "in all", "of plain")
+    table = _table("stored", *stored, right=stored)
     for row in report.rows:
         a = row.account
         table.add_row(
             row.name,
-            row.code,
             size(a.server),
             f"{100 * row.server_of_fe:.1f} %",
             size(a.holder),
             size(a.total),
             f"{row.total_of_plain:.2f}",
-            *(size(t.bytes) for t in (a.record, a.recall, a.forget)),
         )
     out.print(table)
-    _say(out, "record, recall, forget: slices on the wire for all of training, for reading the leaver's shard (the")
-    _say(out, "paper: everything, for it mixes the shards), and for the new generation of an exact forget.")
+    _say(out, "")
+    wire = ("record", "recall", "forget")
+    table = _table("on the wire", "code", *wire, right=wire)
+    for row in report.rows:
+        a = row.account
+        table.add_row(row.name, row.code, *(size(t.bytes) for t in (a.record, a.recall, a.forget)))
+    out.print(table)
+    _say(out, "record: for all of training. recall: to read the leaver's shard (the paper: everything,")
+    _say(out, "for it mixes the shards). forget: for the new generation of an exact forget.")
 
 
 def dataset(out: Console, report: DataReport) -> None:

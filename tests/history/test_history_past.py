@@ -60,6 +60,16 @@ def test_a_full_history_does_without_its_newest_models():
         assert kept.past().final(cell) == Recorded.of(kept.rounds).final(cell)
 
 
+def test_a_model_needs_the_uploads_it_is_the_mean_of_and_none_of_earlier_rounds():
+    kept = heads_lost(small_kept(FULL))
+    lost = next(b for b in kept.history if (b.shard, b.round) == (0, 0))
+    kept.store.delete(lost.keys)
+    past, memory = kept.past(), Recorded.of(kept.rounds)
+    assert past.checkpoint(Place(0, 0, 2)) == memory.checkpoint(Place(0, 0, 2))
+    with pytest.raises(Unrecoverable):
+        past.checkpoint(Place(0, 0, 1))
+
+
 def test_a_lean_history_says_what_it_does_not_have():
     kept = small_kept(LEAN, rounds=6)
     past, memory = kept.past(), Recorded.of(kept.rounds)

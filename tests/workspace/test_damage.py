@@ -261,15 +261,16 @@ def test_past_its_tombstones_a_forget_is_only_ever_finished(pristine: Path, room
         _forget(path, dies_before(steps.index(("commit", "switch"))))
     with opened(path) as space:
         twin = every_digest(space)
-        head = next(p for p in (path / "holders" / "server.head").rglob("*.generation-2.slice"))
-        good = head.read_bytes()
-        head.write_bytes(cut(good))
+        made = {p: p.read_bytes() for p in path.rglob("*.generation-2.slice")}
+        for file in made:
+            file.write_bytes(cut(made[file]))
         for _ in range(2):
-            with pytest.raises((Damaged, Unrecoverable)):
+            with pytest.raises(Unrecoverable):
                 space.forget()
             assert space.status().unfinished == (client(1),)
             assert every_digest(space) == twin
-        head.write_bytes(good)
+        for file in made:
+            file.write_bytes(made[file])
         assert space.forget().guarantee.grade == "X1"
         assert space.verify(never_joined=True).passed
         assert_in_order(space)

@@ -279,16 +279,31 @@ def test_a_stale_slice_under_a_new_name_is_altered_and_never_used(space: Workspa
 
 
 def test_a_record_beyond_recovery_keeps_no_forgotten_holder_and_stops_no_forget(room: Path):
-    """Two of three slices of a round before the leaver's first are lost, and the leaver holds the third."""
+    """Two of three slices of a round that nothing begins from are lost, and the leaver holds the third."""
+    late = client(4)
     with opened(trained(room / "w")) as space:
-        bundle = next(b for b in space.state().history if LEAVER in b.holders and b.round == 0)
-        space.store.delete([key for key in bundle.keys if key.holder != LEAVER])
-        space.forget([LEAVER])
-        assert not list(space.store.keys(LEAVER))
-        assert not any(LEAVER in b.holders for b in space.state().bundles)
+        bundle = next(b for b in space.state().history if late in b.holders and b.round == 0)
+        space.store.delete([key for key in bundle.keys if key.holder != late])
+        space.forget([late])
+        assert not list(space.store.keys(late))
+        assert not any(late in b.holders for b in space.state().bundles)
         told = failed(space)
         assert str(bundle) in told["slices"]
         assert "forgotten" not in told
+
+
+@pytest.mark.parametrize("method", ["exact", "clean", "calibrated"])
+def test_a_forget_that_has_nothing_to_begin_from_is_refused_before_it_is_entered(room: Path, method: str):
+    """And another way is still open: to train from the start, nobody's uploads are needed."""
+    with opened(trained(room / "w")) as space:
+        bundle = next(b for b in space.state().history if b.round == 0 and b.shard == 0)
+        space.store.delete(bundle.keys)
+        with pytest.raises(Unrecoverable):
+            space.forget([LEAVER], method)  # its first round is 1
+        assert space.ledger.requests() == ()
+        space.forget([LEAVER], "FR")
+        assert_in_order(space)
+        assert space.verify(never_joined=True).passed
 
 
 # --- what verify names ------------------------------------------------------------------------------------

@@ -73,11 +73,9 @@ class HistoryPast:
             raise lost
         if self.roster(place) and not self._kept(place, "upload"):
             raise Unrecoverable(f"the model after {place}", 1, 0, "a lean history keeps it only where it may be needed")
-        return (
-            average(self.checkpoint(place), self.uploads(place), self.weighted)
-            if self.roster(place)
-            else self.checkpoint(place)
-        )
+        uploads = self.uploads(place) if self.roster(place) else ()
+        start = uploads[0].params if uploads else self.checkpoint(place)  # not all the way back for nothing
+        return average(start, uploads, self.weighted)
 
     def uploads(self, place: Place) -> tuple[Upload, ...]:
         if place not in self._last:

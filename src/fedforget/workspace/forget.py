@@ -37,6 +37,7 @@ def open_request(space: "Workspace", change: Change, method: str, calibration: C
     row, state = method_named(method), space.state()
     work = prepare_work(row, state.plan, state.past, change)
     estimate(row, work, space.settings.training, calibration)  # raises what would stop it half-way
+    _begin_at_all(state, row, work)
     space.keys.tombstones()  # damaged ones are said now, not when all is made
     body = {
         "leave": sorted(change.leave),
@@ -53,6 +54,16 @@ def same_request(request: Request, leave: tuple[str, ...], method: str, calibrat
     how = request.body["calibration"] if calibration is None else asdict(calibration)
     asked = (tuple(request.body["leave"]), request.body["method"], request.body["calibration"])
     return (leave, method, how) == asked
+
+
+def _begin_at_all(state: State, method: Method, work: Rebuild) -> None:
+    """A forget whose first model or first uploads are lost is refused while another way can still be chosen."""
+    for cell, taint in work.taints.items():
+        place = Place(*cell, taint.round)
+        if taint.round and work.after.present(*cell):
+            state.past.checkpoint(place)
+        if method.algorithm in ("calibrate", "clean") and not taint.inherited:
+            state.past.uploads(place)
 
 
 def carry_out(space: "Workspace", request: Request, progress: Progress) -> ForgetReport:

@@ -46,11 +46,11 @@ class Task:
 def build(settings: FederationSettings, data: Path | None = None) -> Task:
     """Always over all seats: who is there and who has left moves no example of anybody else."""
     dataset = load(settings.task, data, context=settings.context if settings.task == "shakespeare" else None)
-    parts = _parts(settings, dataset)
+    deal = parts(settings, dataset)
     learner = build_learner(settings, dataset)
     if (settings.learner or own_learner(settings.task)) not in _TORCH:
         dataset = ready(dataset)
-    return Task(dataset, learner, {name: dataset.train.take(rows) for name, rows in parts.items()})
+    return Task(dataset, learner, {name: dataset.train.take(rows) for name, rows in deal.items()})
 
 
 def ready(dataset: Dataset) -> Dataset:
@@ -61,7 +61,8 @@ def ready(dataset: Dataset) -> Dataset:
     return replace(dataset, train=train, test=test, raw=False)
 
 
-def _parts(settings: FederationSettings, dataset: Dataset) -> Mapping[str, NDArray[np.intp]]:
+def parts(settings: FederationSettings, dataset: Dataset) -> Mapping[str, NDArray[np.intp]]:
+    """Which rows of the data set each seat gets."""
     count, seed = len(dataset.train), settings.seed
     if settings.partition == "by-class":
         if dataset.kind == "text":

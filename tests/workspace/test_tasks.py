@@ -1,0 +1,97 @@
+"""Tasks: the same data to the same clients whatever becomes of the others, and learners that fit them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fedforget.datasets import Dataset, load
+from fedforget.errors import SettingError
+from fedforget.examples import Examples
+from fedforget.learners.linear import Softmax
+from fedforget.learners.mlp import MLP
+from fedforget.workspace import FederationSettings
+from fedforget.workspace.tasks import build, build_learner, numerics, own_learner, parts, ready
+
+SMALL = FederationSettings(clients=10, shards=2)
+
+
+def test_every_seat_gets_examples_of_its_own_and_nobody_the_same() -> None:
+    task = build(replace(SMALL, seats=14))
+    whole = load("digits").train
+    assert len(task.examples) == 14
+    assert sum(len(e) for e in task.examples.values()) == len(whole)
+    rows = {e.x[i].tobytes() for e in task.examples.values() for i in range(len(e))}
+    assert rows == {x.tobytes() for x in whole.x}
+
+
+def test_a_task_is_a_function_of_its_settings() -> None:
+    one, two, other = build(SMALL), build(SMALL), build(replace(SMALL, seed=1))
+    assert all(np.array_equal(one.examples[c].x, two.examples[c].x) for c in one.examples)
+    assert not all(np.array_equal(one.examples[c].x, other.examples[c].x) for c in one.examples)
+
+
+@pytest.mark.parametrize("name", ["iid", "by-class", "buckets"])
+def test_every_partition_deals_everything(name: str) -> None:
+    task = build(FederationSettings.of({"clients": 10, "shards": 2, "partition": name}))
+    sizes = [len(e) for e in task.examples.values()]
+    assert sum(sizes) == len(task.dataset.train)
+    assert min(sizes) > 0
+    if name == "by-class":
+        shares = [np.bincount(e.y).max() / len(e) for e in task.examples.values()]
+        assert np.mean(shares) > 0.7
+
+
+def test_learners_by_name_and_a_tasks_own() -> None:
+    dataset = load("digits")
+    assert build_learner(SMALL, dataset) == build_learner(replace(SMALL, learner="softmax"), dataset)
+    assert isinstance(build_learner(SMALL, dataset), Softmax)
+    mlp = build_learner(replace(SMALL, learner="mlp", hidden=7, lr=0.1, batch=5, momentum=0.5), dataset)
+    assert isinstance(mlp, MLP)
+    assert (mlp.hidden, mlp.descent.lr, mlp.descent.batch, mlp.descent.momentum) == (7, 0.1, 5, 0.5)
+    assert [own_learner(t) for t in ("digits", "mnist", "fashion-mnist", "cifar10", "shakespeare")] == [
+        "softmax",
+        "cnn",
+        "cnn",
+        "cnn",
+        "nanogpt",
+    ]
+
+
+@pytest.mark.parametrize(("learner", "words"), [("oracle", "softmax, mlp, cnn, nanogpt"), ("nanogpt", "for digits")])
+def test_learners_that_do_not_exist_or_do_not_fit_are_refused(learner: str, words: str) -> None:
+    with pytest.raises(SettingError, match=words):
+        build_learner(replace(SMALL, learner=learner), load("digits"))
+
+
+def _text() -> Dataset:
+    windows = np.arange(12, dtype=np.uint8).reshape(3, 4) % 5
+    examples = Examples(windows, windows)
+    return Dataset("letters", "text", examples, examples, tuple("abcde"))
+
+
+def test_text_is_not_dealt_by_class_nor_read_by_a_learner_of_pictures() -> None:
+    with pytest.raises(SettingError, match="'iid' or 'buckets' for text"):
+        parts(replace(SMALL, partition="by-class"), _text())
+    with pytest.raises(SettingError, match="nanogpt for letters"):
+        build_learner(replace(SMALL, learner="softmax"), _text())
+
+
+def test_pixels_become_numbers_for_learners_that_do_not_scale_them() -> None:
+    raw = np.array([[[[0]], [[255]]]], np.uint8)
+    examples = Examples(raw, np.array([1]))
+    pixels = Dataset("pixels", "image", examples, examples, ("a", "b"), raw=True, mean=(0.5,), std=(0.25,))
+    made = ready(pixels)
+    assert not made.raw
+    assert made.train.x.ravel().tolist() == [-2.0, 2.0]
+    assert ready(made) is made
+
+
+def test_numerics_name_the_arithmetic_a_run_depends_on() -> None:
+    plain = numerics(build_learner(SMALL, load("digits")))
+    assert f"numpy {np.__version__}" in plain
+
+    class Own(Softmax):
+        numerics = "an abacus"
+
+    assert numerics(Own(2, 2)) == "an abacus"

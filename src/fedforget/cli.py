@@ -42,6 +42,9 @@ Compat = Annotated[str, typer.Option("--compat", help="paper | released: as the 
 Length = Annotated[float | None, typer.Option("--length", help="clean: a public constant for every step's length.")]
 
 
+_INTERRUPTED = 130  # as shells have it: 128 and the number of the signal
+
+
 def _passphrase() -> str | None:
     return os.environ.get("FEDFORGET_PASSPHRASE") or None
 
@@ -361,12 +364,13 @@ def data_command(
 
 def main() -> None:
     """Run a command; an error prints one line and ends with the exit code of its kind."""
+    code = 0
     try:
-        sys.exit(app(standalone_mode=False))
+        code = app(standalone_mode=False)
     except FedForgetError as fault:
         _fail(str(fault), fault.exit_code)
     except typer.Abort:
-        _fail("interrupted; the same command goes on from here", 130)
+        code = _INTERRUPTED
     except OSError as fault:
         _fail(f"{fault.filename or 'the system'}: {fault.strerror or fault}", 1)
     except Exception as fault:
@@ -374,6 +378,9 @@ def main() -> None:
         if usage is None:
             raise
         _fail(usage(), 2)
+    if code == _INTERRUPTED:
+        _fail("interrupted; the same command goes on from here", code)
+    sys.exit(code)
 
 
 def _fail(message: str, code: int) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from ..errors import SettingError
 from ..history import Keeper
 from ..history.accounting import Account, Model, account
 from ..manifest import Keeping, Layout
@@ -45,6 +46,13 @@ def storage_report(
     rate: float,
 ) -> StorageReport:
     """FE and SE uncoded, the paper's cross code, and ours at its tolerance, at `wrong`, and as `init` would choose."""
+    for name, value in (("parameters", parameters), ("layers", layers), ("rounds", rounds)):
+        if value < 1:
+            raise SettingError(name, value, "1 or more")
+    if not 0 <= wrong < 0.5:
+        raise SettingError("wrong", wrong, "from 0 up to, not including, 0.5: of more liars nobody can tell the honest")
+    if not rate > 0:
+        raise SettingError("rate", rate, "above 0")
     model = Model(4 * parameters + 80 * layers, layers)
     names = [f"client-{i:03d}" for i in range(clients)]
     sharded = Plan.of(names, shards=shards, rounds=rounds, participants=participants, draw="stage")

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ..errors import Damaged, Unrecoverable
+from ..errors import Damaged, SettingError, Unrecoverable
 from ..federation import Place
 from ..history.fetch import examine
 from ..manifest import Bundle
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 def scrub(space: "Workspace", portion: int, progress: Progress) -> ScrubReport:
     """Walk the bundles in their order; remember how far it got."""
+    if portion < 0:
+        raise SettingError("portion", portion, "0 for all, or more")
     bundles = space.ledger.bundles(space.settings.federation)
     first = space.ledger.get("scrub", 0) if portion else 0
     first = first if first < len(bundles) else 0

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..errors import FedForgetError
+from ..errors import FedForgetError, SettingError
 from ..federation import Averaging, Leg, Place, Round, average, march, train_all
 from ..forgetting import standing
 from ..history.fetch import examine
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 
 def verify_report(space: "Workspace", replay: int, never_joined: bool, seed: int, progress: Progress) -> VerifyReport:
+    if replay < 0:
+        raise SettingError("replay", replay, "0 or more")
     state = space.state()
     findings: list[str] = []
     checks = [

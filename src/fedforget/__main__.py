@@ -1,0 +1,5 @@
+"""`python -m fedforget`: the command line."""
+
+from .cli import main
+
+main()

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from fedforget.datasets import Dataset, load
+from fedforget.engines.local import LocalCohort
 from fedforget.errors import SettingError
 from fedforget.examples import Examples
 from fedforget.learners.linear import Softmax
 from fedforget.learners.mlp import MLP
 from fedforget.workspace import FederationSettings
-from fedforget.workspace.tasks import build, build_learner, numerics, own_learner, parts, ready
+from fedforget.workspace.tasks import build, build_learner, numerics, open_engine, own_learner, parts, ready, task_on
 
 SMALL = FederationSettings(clients=10, shards=2)
 
@@ -85,6 +86,35 @@ def test_pixels_become_numbers_for_learners_that_do_not_scale_them() -> None:
     assert not made.raw
     assert made.train.x.ravel().tolist() == [-2.0, 2.0]
     assert ready(made) is made
+
+
+def _pictures() -> Dataset:
+    rng = np.random.default_rng(0)
+    examples = Examples(rng.integers(0, 256, (12, 4, 8, 1), dtype=np.uint8), rng.integers(0, 10, 12))
+    return Dataset("mnist", "image", examples, examples, tuple("0123456789"), True, (0.5,), (0.25,))
+
+
+def test_learners_of_torch_get_pixels_as_they_are_and_scale_them_themselves() -> None:
+    torch = pytest.importorskip("fedforget.learners.torch")
+    task = task_on(_pictures(), FederationSettings(task="mnist", clients=3, shards=1))
+    assert isinstance(task.learner, torch.CNN)
+    assert (task.learner.image, task.learner.sgd) == ((4, 8, 1), torch.SGD(lr=0.005, momentum=0.9, batch=64))
+    assert task.dataset.raw
+    assert {e.x.dtype for e in task.examples.values()} == {np.dtype(np.uint8)}
+    with pytest.raises(SettingError, match="softmax, mlp, cnn for mnist"):
+        task_on(_pictures(), FederationSettings(task="mnist", learner="nanogpt", clients=3, shards=1))
+
+
+def test_a_learner_of_torch_runs_on_a_pool_and_a_plain_one_here() -> None:
+    torch = pytest.importorskip("fedforget.learners.torch")
+    settings = FederationSettings(task="shakespeare", clients=3, shards=1, context=4)
+    task = task_on(_text(), settings)
+    assert isinstance(task.learner, torch.NanoGPT)
+    assert task.learner.sgd == torch.SGD(lr=0.05, momentum=0.9, batch=10)
+    engine = open_engine(task, settings, workers=1)
+    assert isinstance(engine, torch.PoolCohort)
+    engine.close()
+    assert isinstance(open_engine(build(SMALL), SMALL, None), LocalCohort)
 
 
 def test_numerics_name_the_arithmetic_a_run_depends_on() -> None:

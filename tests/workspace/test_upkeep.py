@@ -218,6 +218,13 @@ def test_a_lean_history_that_lost_its_served_model_says_so(room: Path):
         assert {"slices", "records"} <= set(failed(space))
 
 
+def test_what_only_the_server_kept_nobody_can_make_again(room: Path):
+    with opened(trained(room / "w", "server")) as space:
+        spoil(space, space.state().history[0].keys[0])
+        (said,) = space.repair().lost
+        assert "needs 1 good slices and has 0" in said
+
+
 def test_without_hashes_liars_are_located_and_repair_brings_the_hashes_back(room: Path):
     space = make(room / "w", "shard", "full", holders=4, threshold=1)
     space.train()

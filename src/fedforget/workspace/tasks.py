@@ -44,8 +44,13 @@ class Task:
 
 
 def build(settings: FederationSettings, data: Path | None = None) -> Task:
+    """The task on the data set of its name."""
+    context = settings.context if settings.task == "shakespeare" else None
+    return task_on(load(settings.task, data, context=context), settings)
+
+
+def task_on(dataset: Dataset, settings: FederationSettings) -> Task:
     """Always over all seats: who is there and who has left moves no example of anybody else."""
-    dataset = load(settings.task, data, context=settings.context if settings.task == "shakespeare" else None)
     deal = parts(settings, dataset)
     learner = build_learner(settings, dataset)
     if (settings.learner or own_learner(settings.task)) not in _TORCH:

@@ -1,0 +1,9 @@
+"""The command line: the workspace's verbs, no logic of its own.
+
+One JSON document on stdout with --json and nothing else there; progress on stderr, and only on a terminal.
+"""
+
+from . import study, verbs  # each enters its commands
+from .base import app, main
+
+__all__ = ["app", "main", "study", "verbs"]

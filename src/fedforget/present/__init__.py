@@ -1,0 +1,22 @@
+"""Present: reports as a person reads them in a terminal."""
+
+from .base import size
+from .study import dataset, demo, storage
+from .verbs import evaluated, forgot, made, planned, repaired, scrubbed, staged, status, trained, verified
+
+__all__ = [
+    "dataset",
+    "demo",
+    "evaluated",
+    "forgot",
+    "made",
+    "planned",
+    "repaired",
+    "scrubbed",
+    "size",
+    "staged",
+    "status",
+    "storage",
+    "trained",
+    "verified",
+]

@@ -33,6 +33,7 @@ ROOMS = {
     "records": Room("manifest slices", "errors core"),
     "coding": Room("coding", "errors", "numpy numba llvmlite"),
     "sealing": Room("sealing", "errors records", "cryptography"),
+    "signing": Room("canonical signing", "errors", "cryptography"),
     "history": Room("history", "errors seeds core records coding sealing", "numpy"),
     "evaluation": Room("evaluation", "errors seeds core", "numpy sklearn scipy threadpoolctl"),
     # rim: never one another
@@ -46,7 +47,7 @@ ROOMS = {
     # workspace: may use all below
     "workspace": Room(
         "workspace tasks reports",
-        "errors seeds core records coding sealing history evaluation"
+        "errors seeds core records coding sealing signing history evaluation"
         " learners datasets storage engines plots|learners in torch|engine on Flower",
         "numpy threadpoolctl",
     ),

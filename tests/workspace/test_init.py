@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from small import Died, assert_in_order, dies_before, make, opened, operations, small_settings, small_task
+from small import Died, assert_in_order, client, dies_before, make, opened, operations, small_settings, small_task
 from worlds import contents, refused
 
 from fedforget.errors import DataError, NotAWorkspace, SettingError, WorkspaceExists
@@ -182,3 +182,13 @@ def test_a_workspace_opens_where_it_was_moved_to(room: Path) -> None:
     with opened(room / "elsewhere") as space:
         assert replace(space.status(), path=before.path) == before
         assert_in_order(space)
+
+
+def test_a_seat_whose_examples_are_elsewhere_has_a_name_all_the_same(room: Path) -> None:
+    whole = small_task()
+    missing = client(5)
+    part = replace(whole, examples={c: e for c, e in whole.examples.items() if c != missing})
+    with Workspace.init(room / "w", small_settings(), task=part) as space:
+        assert dict(space.status(members=True).members).keys() == whole.examples.keys()
+        report = space.train()
+    assert {(c, why) for c, _, why in report.absent} == {(missing, "lost")}

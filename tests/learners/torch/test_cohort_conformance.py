@@ -202,7 +202,7 @@ def test_ctrl_c_ends_cleanly() -> None:
             with PoolCohort(learner, clients_for(learner), workers=2) as pool:
                 list(pool.fit(tasks_for(learner)))
                 print(*pool.pids, flush=True)
-                list(pool.fit(tasks_for(learner, epochs=100_000)))
+                list(pool.fit(tasks_for(learner, epochs=5_000)))
         """
     )
     here = os.path.dirname(__file__)

@@ -503,6 +503,15 @@ def verdicts(result: dict[str, Any]) -> dict[str, float]:
     return {name: value for name, value in found.items() if value is not None}
 
 
+SHORT = {
+    "fp32 over the plain loop": "fp32 ÷ loop",
+    "bf16 over the plain loop": "bf16 ÷ loop",
+    "fp32 over the fastest peer": "fp32 ÷ peer",
+    "fp32, share of the limit": "of limit",
+    "bf16, share of the limit": "bf16 of limit",
+}
+
+
 def show(result: dict[str, Any]) -> None:
     print(f"\n{result['work']['name']}: {CLIENTS} clients x {EXAMPLES} examples x 1 epoch")
     loop = result["seconds"].get("plain loop")
@@ -517,6 +526,19 @@ def show(result: dict[str, Any]) -> None:
         print(f"  {name:30s} {value:5.2f}")
 
 
+def table(results: list[dict[str, Any]]) -> str:
+    """The best turns in seconds, a work a row, with the ratios that are claimed."""
+    names = [name for name in MAKERS if any(r["seconds"].get(name) for r in results)]
+    lines = ["| work | " + " | ".join(names) + " | " + " | ".join(SHORT.values()) + " |"]
+    lines.append("|---" * 1 + "|---:" * (len(names) + len(SHORT)) + "|")
+    for result in results:
+        cells = [f"{s:.2f}" if (s := result["seconds"].get(name)) else "–" for name in names]
+        found = verdicts(result)
+        cells += [f"{found[name]:.2f}" if name in found else "–" for name in SHORT]
+        lines.append(f"| {result['work']['name']} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeat", type=int, default=3, help="turns each contender gets; the best counts")
@@ -524,11 +546,15 @@ def main() -> None:
     parser.add_argument("--only", help="works whose name contains this")
     parser.add_argument("--without", action="append", default=[], help="contenders to leave out")
     parser.add_argument("--json", type=Path, help="write all times there")
+    parser.add_argument("--table", type=Path, metavar="JSON", help="print a stored run as a Markdown table and end")
     parser.add_argument("--verbose", action="store_true", help="show what contenders print")
     parser.add_argument("--serve", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
         serve(options.serve[0], WORKS[int(options.serve[1])])
+        return
+    if options.table:
+        print(table(json.loads(options.table.read_text())))
         return
     results = []
     for work in WORKS:

@@ -33,7 +33,7 @@ def demo(out: Console, report: DemoReport) -> None:
             f"{row.seconds:.1f} s",
         )
     out.print(rows)
-    say(out, "training: the clients' work; in all: with sealing, coding and the disk, which models this small drown in.")
+    say(out, "training: the clients' work; in all: with sealing, coding and the disk, which small models drown in.")
     for row in report.rows:
         say(out, f"  {row.method}: {row.title}")
     for grade in sorted({r.guarantee for r in report.rows}):

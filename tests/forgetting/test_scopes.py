@@ -65,11 +65,17 @@ def stages(draw: st.DrawFn, federation: Federation) -> Scope:
     client, first = draw(st.sampled_from(parts))
     last = draw(st.integers(first, len(plan.stages) - 1))
     chosen = {client, draw(st.sampled_from(plan.clients))}
-    return Scope(Change(away=frozenset((c, t) for c, t in parts if c in chosen and first <= t <= last)), federation.examples)
+    return Scope(
+        Change(away=frozenset((c, t) for c, t in parts if c in chosen and first <= t <= last)), federation.examples
+    )
 
 
 def forgotten(
-    federation: Federation, scope: Scope, method: str, calibration: Calibration | None = None, cohort: Cohort | None = None
+    federation: Federation,
+    scope: Scope,
+    method: str,
+    calibration: Calibration | None = None,
+    cohort: Cohort | None = None,
 ) -> Federation:
     """The clients drop what they are asked to, then what it touched is made again."""
     now = replace(federation, examples={**federation.examples, **scope.kept})

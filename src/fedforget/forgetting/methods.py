@@ -195,7 +195,9 @@ def _lost(work: Rebuild, rebuilt: Sequence[Attended]) -> tuple[str, ...]:
     for cell, taint in sorted(work.taints.items()):
         for index in range(taint.round, work.past.rounds(cell)):
             place = Place(*cell, index)
-            found += [f"{c} had been lost in {place}" for c in work.past.lost(place) if c not in work.change.gone(place.stage)]
+            found += [
+                f"{c} had been lost in {place}" for c in work.past.lost(place) if c not in work.change.gone(place.stage)
+            ]
     return tuple(found)
 
 

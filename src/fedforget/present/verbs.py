@@ -48,7 +48,9 @@ def _reach(reach: Reach) -> str:
 
 
 def planned(out: Console, report: PlanReport) -> None:
-    say(out, f"Forgetting {', '.join(report.clients)} by {report.method} would")
+    say(out, f"Forgetting {report.scope or ', '.join(report.clients)} by {report.method} would")
+    if report.examples:
+        say(out, f"  drop {report.examples} examples of clients that stay")
     if not report.touches:
         say(out, "  touch nothing")
     for reach in report.touches:
@@ -68,7 +70,10 @@ def _guarantee(out: Console, grade: GuaranteeClass, reason: str, conditions: tup
 
 
 def forgot(out: Console, report: ForgetReport) -> None:
-    say(out, f"Forgot {', '.join(report.clients)} by {report.method} (request {report.request}).")
+    what = report.scope or ", ".join(report.clients)
+    say(out, f"Forgot {what} by {report.method} (request {report.request}).")
+    if report.examples:
+        say(out, f"  {report.examples} examples of clients that stay were dropped")
     for reach in report.touches:
         say(out, f"  made again {_reach(reach)}")
     say(out, f"  {report.client_epochs} client-epochs, {report.wall_seconds:.1f} s")

@@ -20,7 +20,7 @@ from ..federation import Place
 from ..manifest import Bundle, Entry, Label, Record, RoundRow
 from ..plan import Cell, Member, Stage
 from ..slices import VACANT, SliceKey
-from . import rows, tables
+from . import erasures, rows, tables
 from .disk import Probe, _quiet
 
 Clock = Callable[[], datetime]
@@ -167,7 +167,8 @@ class Ledger:
     def members(self) -> tuple[tuple[Member, int | None], ...]:
         """Every seat ever given, and the request that emptied it."""
         query = sa.select(tables.members).order_by(tables.members.c.seat)
-        return tuple(self._each(query, lambda r: (rows.read_member(r), r["forgotten"])))
+        away = erasures.absences(self)
+        return tuple(self._each(query, lambda r: (rows.read_member(r, away.get(r["client"], ())), r["forgotten"])))
 
     def stages(self) -> tuple[Stage, ...]:
         return tuple(self._each(sa.select(tables.stages).order_by(tables.stages.c.stage), rows.read_stage))
@@ -217,7 +218,7 @@ class Ledger:
                 if m.client in known:
                     db.execute(sa.update(tables.members).where(tables.members.c.client == m.client).values(left=m.left))
                 else:
-                    db.execute(sa.insert(tables.members).values(**asdict(m)))
+                    db.execute(sa.insert(tables.members).values(**rows.member_row(m)))
             self._append(db, "stage", {"stage": index, **asdict(stage)})
 
     # --- rounds -------------------------------------------------------------------------------------------
@@ -318,6 +319,7 @@ class Ledger:
             for client in request.body["leave"]:
                 m = tables.members
                 db.execute(sa.update(m).where(m.c.client == client).values(forgotten=request.id))
+            erasures.enter(db, request.id, request.body)
             done = {**request.body, "outcome": dict(outcome)}
             r = tables.requests
             db.execute(sa.update(r).where(r.c.id == request.id).values(state="executed", body=done))
@@ -330,8 +332,13 @@ class Ledger:
         with self.transaction("pay") as db:
             _forgive(db, keys)
 
-    def reset_after_restore(self, epoch: int, forgotten: Sequence[str]) -> tuple[SliceKey, ...]:
-        """An old backup: its keys are gone with their epoch. Empty the history, empty the seats that must be."""
+    def reset_after_restore(
+        self, epoch: int, forgotten: Sequence[str], replayed: Mapping[str, Any] | None = None
+    ) -> tuple[SliceKey, ...]:
+        """An old backup: its keys are gone with their epoch. Empty the history, empty the seats that must be.
+
+        `replayed`: the drops and absences it does not know of.
+        """
         with self.transaction("restore") as db:
             owed = [
                 k for b in db.execute(sa.select(tables.bundles)).mappings() for k in rows.read_bundle("", dict(b)).keys
@@ -340,6 +347,7 @@ class Ledger:
                 db.execute(sa.delete(table))
             m = tables.members
             db.execute(sa.update(m).where(m.c.client.in_(forgotten), m.c.forgotten.is_(None)).values(forgotten=0))
+            erasures.enter(db, 0, {"leave": forgotten, **(replayed or {})})
             r = tables.requests
             db.execute(sa.update(r).where(r.c.state == "rebuilding").values(state="overtaken"))
             _set(db, "epoch", epoch)

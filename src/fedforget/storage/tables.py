@@ -101,6 +101,55 @@ requests = sa.Table(
     sa.Column("body", sa.JSON, nullable=False),
 )
 
+# What clients no longer train on, at which stages they no longer count, and what they committed to be left with.
+
+drops = sa.Table(
+    "drops",
+    schema,
+    sa.Column("client", sa.String(64), primary_key=True),
+    sa.Column("example", sa.Integer, primary_key=True, autoincrement=False),  # as the client numbers them
+    sa.Column("request", sa.Integer, nullable=False),
+)
+
+absences = sa.Table(
+    "absences",
+    schema,
+    sa.Column("client", sa.String(64), primary_key=True),
+    sa.Column("stage", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("request", sa.Integer, nullable=False),
+)
+
+holdings = sa.Table(
+    "holdings",
+    schema,
+    sa.Column("client", sa.String(64), primary_key=True),
+    sa.Column("request", sa.Integer, nullable=False),
+    sa.Column("commitment", sa.String(80), nullable=False),
+    sa.Column("salt", sa.String(64)),  # known where the data are here; else the client's own
+    sa.Column("examples", sa.Integer),
+)
+
+# Shards of the stage that are not served until the request is carried out.
+quarantined = sa.Table(
+    "quarantined",
+    schema,
+    sa.Column("request", sa.String(64), primary_key=True),
+    sa.Column("stage", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("shard", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("since", sa.String(40), nullable=False),
+)
+
+# Who was given which model when.
+exports = sa.Table(
+    "exports",
+    schema,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("time", sa.String(40), nullable=False),
+    sa.Column("recipient", sa.String(128), nullable=False),
+    sa.Column("digest", sa.String(64), nullable=False),
+    sa.Column("body", sa.JSON, nullable=False),
+)
+
 events = sa.Table(
     "events",
     schema,

@@ -19,29 +19,30 @@ from ..forgetting import (
 )
 from ..manifest import Label
 from ..params import Params
-from ..plan import Cell, Change, Taint
+from ..plan import Cell, Taint
+from ..requests import Scope
 from ..sealing import Vault
 from ..slices import ALL_SHARDS, SliceKey
 from ..storage.ledger import Request
 from . import seats, settle
 from .progress import Progress, by_index
 from .reports import ForgetReport, Reach
+from .scopes import Erasure, stones
 from .state import State
 
 if TYPE_CHECKING:
     from .workspace import Workspace
 
 
-def open_request(space: "Workspace", change: Change, method: str, calibration: Calibration) -> Request:
+def open_request(space: "Workspace", erasure: Erasure, method: str, calibration: Calibration) -> Request:
     """Enter the request once it is known that it can be carried out."""
     row, state = method_named(method), space.state()
-    work = prepare_work(row, state.plan, state.past, change)
+    work = prepare_work(row, state.plan, state.past, erasure.change)
     estimate(row, work, space.settings.training, calibration)  # raises what would stop it half-way
     _begin_at_all(state, row, work)
     space.keys.tombstones()  # damaged ones are said now, not when all is made
     body = {
-        "leave": sorted(change.leave),
-        "edit": sorted(change.edit),
+        **erasure.body,
         "method": method,
         "calibration": asdict(calibration),
         "before": digests(state),
@@ -49,11 +50,11 @@ def open_request(space: "Workspace", change: Change, method: str, calibration: C
     return space.ledger.open_request(body)
 
 
-def same_request(request: Request, leave: tuple[str, ...], method: str, calibration: Calibration | None) -> bool:
+def same_request(request: Request, scope: Scope, method: str, calibration: Calibration | None) -> bool:
     """Whether this is what was asked for when the request was opened."""
     how = request.body["calibration"] if calibration is None else asdict(calibration)
-    asked = (tuple(request.body["leave"]), request.body["method"], request.body["calibration"])
-    return (leave, method, how) == asked
+    asked = (request.body["scope"], request.body["method"], request.body["calibration"])
+    return (scope.to_document(), method, how) == asked
 
 
 def _begin_at_all(state: State, method: Method, work: Rebuild) -> None:
@@ -71,13 +72,13 @@ def carry_out(space: "Workspace", request: Request, progress: Progress) -> Forge
     began = time.perf_counter()
     state = space.state()
     method, calibration = method_named(request.body["method"]), Calibration(**request.body["calibration"])
-    change = Change(frozenset(request.body["leave"]), frozenset(request.body["edit"]))
+    erasure = Erasure.of(request)
     try:
-        work = prepare_work(method, state.plan, state.past, change)
+        work = prepare_work(method, state.plan, state.past, erasure.change)
         rebuild(space, state, request, method, calibration, work, progress)
         vault, rewrapped = new_epoch(space, state, request, work)
     except (Damaged, Unrecoverable, SealBroken, NoReference) as fault:
-        if not settle.buried(space, change.leave):  # past its tombstones a request is only ever finished
+        if not settle.buried(space, erasure):  # past its tombstones a request is only ever finished
             seats.delete(space, space.ledger.refuse(request, str(fault)))
         raise
     made = tuple(space.ledger.rounds(request.id).values())
@@ -86,7 +87,7 @@ def carry_out(space: "Workspace", request: Request, progress: Progress) -> Forge
         "guarantee": asdict(guarantee),
         "touches": [asdict(r) for r in reaches(work)],
     }
-    space.keys.bury(space.settings.federation, request.body["leave"])
+    space.keys.keep(stones(space.settings.federation, erasure))
     firsts = {cell: taint.round for cell, taint in work.taints.items()}
     space.ledger.switch(request, firsts, rewrapped, vault.epoch, outcome, space.settings.federation)
     destroyed = sum(_tainted(label, work.taints) for label in state.records)
@@ -97,7 +98,7 @@ def carry_out(space: "Workspace", request: Request, progress: Progress) -> Forge
     seats.vacate(space, after, after.forgotten)
     return ForgetReport(
         request.id,
-        tuple(sorted(change.leave)),
+        tuple(sorted(erasure.change.clients)),
         method.name,
         guarantee,
         reaches(work),
@@ -112,6 +113,8 @@ def carry_out(space: "Workspace", request: Request, progress: Progress) -> Forge
         len(debts) - len(owed),
         len(owed),
         tuple(sorted({s for (t, s) in work.emptied if t == state.stage and not after.plan.living(t, s)})),
+        str(erasure.scope),
+        sum(map(len, erasure.drops.values())),
     )
 
 
@@ -135,7 +138,8 @@ def rebuild(
     finished = len(pending.rows)
     paid: Collection[SliceKey] = ()
     progress("forgetting", finished, total)
-    march = forget(method, space.cohort, space.learner, work, space.settings.training, calibration)
+    engine = space.engine(Erasure.of(request).drops)
+    march = forget(method, engine, space.learner, work, space.settings.training, calibration)
     for group in by_index(march, lambda stage, index: _shards_at(work, stage, index)):
         dropped = _tainted_shards(work, group[0].place.stage, group[0].place.round)
         generation = state.vault.epoch + 1

@@ -12,11 +12,12 @@ from ..evaluation.quality import accuracy, loss
 from ..examples import Examples
 from ..forgetting import Calibration, Method, estimate, prepare_work, standing
 from ..params import mean
-from ..plan import Change
 from ..slices import HEAD, SERVER
+from ..storage import erasures
 from .forget import reaches
 from .progress import Progress
 from .reports import EvaluateReport, PlanReport, Score, ShardStatus, StatusReport
+from .scopes import Erasure, asked, effective
 from .state import State, unfinished
 
 if TYPE_CHECKING:
@@ -25,12 +26,12 @@ if TYPE_CHECKING:
 Said = NDArray[Any]
 
 
-def plan_report(space: "Workspace", change: Change, method: Method, calibration: Calibration) -> PlanReport:
+def plan_report(space: "Workspace", erasure: Erasure, method: Method, calibration: Calibration) -> PlanReport:
     state = space.state()
-    work = prepare_work(method, state.plan, state.past, change)
+    work = prepare_work(method, state.plan, state.past, erasure.change)
     found = estimate(method, work, space.settings.training, calibration)
     return PlanReport(
-        tuple(sorted(change.clients)),
+        tuple(sorted(erasure.change.clients)),
         method.name,
         reaches(work),
         found.rounds,
@@ -38,6 +39,8 @@ def plan_report(space: "Workspace", change: Change, method: Method, calibration:
         _seconds(state, found.client_epochs),
         found.guarantee,
         tuple(sorted({s for t, s in work.emptied if t == state.stage and not work.after.living(t, s)})),
+        str(erasure.scope),
+        sum(map(len, erasure.drops.values())),
     )
 
 
@@ -63,7 +66,7 @@ def status_report(space: "Workspace", members: bool) -> StatusReport:
         sum(m.present(state.stage) for m in state.plan.members),
         tuple(sorted(state.forgotten)),
         sum(r.state == "executed" for r in space.ledger.requests()),
-        tuple(request.body["leave"]) if request else (),
+        asked(request) if request else (),
         state.vault.epoch,
         len(space.ledger.debts()),
         state.settings.keeping.layout,
@@ -110,11 +113,15 @@ def evaluate_report(space: "Workspace", progress: Progress) -> EvaluateReport:
     served = state.served()
     if not served:
         raise NobodyLeft("the federation")
-    present = [c for c in state.plan.clients if c in task.examples]
+    drops = erasures.drops(space.ledger)
+    left = effective(task.examples, drops)
+    present = [c for c in state.plan.clients if c in left]
+    forgotten = [task.examples[c] for c in sorted(state.forgotten) if c in task.examples]
+    forgotten += [task.examples[c].take(sorted(drops[c])) for c in present if c in drops]
     views = {
         "test": task.test,
-        "retained": _sample(_joined(task.examples[c] for c in present), len(task.test)),
-        "forgotten": _joined(task.examples[c] for c in sorted(state.forgotten) if c in task.examples),
+        "retained": _sample(_joined(left[c] for c in present), len(task.test)),
+        "forgotten": _joined(forgotten),
     }
     average = mean(list(served.values()))
     said: dict[str, list[Said]] = {}

@@ -55,6 +55,8 @@ class PlanReport:
     seconds: float | None  # estimate; None where nothing was ever timed
     guarantee: Guarantee
     ends: tuple[int, ...]  # shards nobody would be left in
+    scope: str = ""  # what is to be forgotten, in words
+    examples: int = 0  # how many would be dropped by clients that stay
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ class ForgetReport:
     slices_deleted: int
     slices_owed: int
     ended: tuple[int, ...]
+    scope: str = ""  # what was forgotten, in words
+    examples: int = 0  # how many were dropped by clients that stay
 
 
 @dataclass(frozen=True)

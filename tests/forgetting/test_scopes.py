@@ -13,7 +13,7 @@ from fedforget.examples import Examples
 from fedforget.federation import Cohort, FitResult, FitTask, Place
 from fedforget.forgetting import Calibration, Recorded, assess, method_named, prepare_work
 from fedforget.plan import Change, Member, Plan, Stage
-from strategies import CLASSES, Federation, Here, calibrations, examples_of, federations, finished, trained_until
+from strategies import Federation, Here, calibrations, examples_of, federations, finished, trained_until
 
 Kept = Mapping[str, Examples]  # everybody's examples, what is forgotten dropped
 

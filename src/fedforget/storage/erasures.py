@@ -36,9 +36,8 @@ def absences(ledger: "Ledger") -> dict[str, frozenset[int]]:
 
 def _sets(ledger: "Ledger", client: sa.Column[str], value: sa.Column[int]) -> dict[str, frozenset[int]]:
     found: dict[str, set[int]] = {}
-    query: sa.Select[Any] = sa.select(client.label("client"), value.label("value"))
-    for row in ledger._each(query, dict):
-        found.setdefault(row["client"], set()).add(int(row["value"]))
+    for row in ledger._each(sa.select(client.table), dict):
+        found.setdefault(row[client.name], set()).add(int(row[value.name]))
     return {name: frozenset(values) for name, values in sorted(found.items())}
 
 

@@ -54,7 +54,8 @@ ROOMS = {
     ),
     # surface: the same verbs as the workspace, no logic of its own
     "demo": Room("demo", "errors core records evaluation workspace", "numpy"),
-    "surface": Room("cli present __main__", "package errors core requests workspace demo", "typer rich"),
+    "serve": Room("serve", "errors workspace", "numpy"),
+    "surface": Room("cli present __main__", "package errors core requests workspace demo serve", "typer rich"),
     "package": Room("", "workspace"),
 }
 # Datasets know examples, seeds and errors, and nothing of federations.

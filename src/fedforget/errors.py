@@ -11,7 +11,8 @@
     │   ├── WorkspaceExists
     │   ├── LedgerTooNew                          written by a later version of FedForget
     │   ├── Unfinished                            a forget was interrupted and goes first
-    │   └── NotTrained                            nothing there yet to forget from or serve
+    │   ├── NotTrained                            nothing there yet to forget from or serve
+    │   └── NothingServed                         every shard is left out until requests are carried out
     ├── WorkspaceBusy                         4   another process works on it now
     ├── Damaged                               5   a file's bytes are not those that were written
     ├── Unrecoverable                         6   too few good slices: refused, never guessed
@@ -102,6 +103,15 @@ class NotTrained(WorkspaceError):
     def __init__(self, path: object, needed: str = "a trained model") -> None:
         self.path = str(path)
         super().__init__(f"{path} has no {needed.removeprefix('a ')} yet; `fedforget train {path}` goes first")
+
+
+class NothingServed(WorkspaceError):
+    def __init__(self, path: object, requests: Iterable[str]) -> None:
+        self.path, self.requests = str(path), tuple(sorted(requests))
+        super().__init__(
+            f"{path} serves nothing: every shard holds what {', '.join(self.requests)} wants forgotten; "
+            f"`fedforget status {path}` shows which, carrying the requests out brings them back"
+        )
 
 
 class Unfinished(WorkspaceError):

@@ -20,7 +20,7 @@ from ..federation import Place
 from ..manifest import Bundle, Entry, Label, Record, RoundRow
 from ..plan import Cell, Member, Stage
 from ..slices import VACANT, SliceKey
-from . import erasures, rows, tables
+from . import erasures, exports, rows, tables
 from .disk import Probe, _quiet
 
 Clock = Callable[[], datetime]
@@ -348,6 +348,7 @@ class Ledger:
             m = tables.members
             db.execute(sa.update(m).where(m.c.client.in_(forgotten), m.c.forgotten.is_(None)).values(forgotten=0))
             erasures.enter(db, 0, {"leave": forgotten, **(replayed or {})})
+            exports.restored(db)
             r = tables.requests
             db.execute(sa.update(r).where(r.c.state == "rebuilding").values(state="overtaken"))
             _set(db, "epoch", epoch)

@@ -129,7 +129,7 @@ holdings = sa.Table(
     sa.Column("examples", sa.Integer),
 )
 
-# Shards of the stage that are not served until the request is carried out.
+# Shards of a stage that are left out of what is served until the request is carried out.
 quarantined = sa.Table(
     "quarantined",
     schema,
@@ -139,15 +139,21 @@ quarantined = sa.Table(
     sa.Column("since", sa.String(40), nullable=False),
 )
 
-# Who was given which model when.
+# Who was given which models when. `told`: of all forgotten up to that rebuild.
 exports = sa.Table(
     "exports",
     schema,
     sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("time", sa.String(40), nullable=False),
     sa.Column("recipient", sa.String(128), nullable=False),
+    sa.Column("combine", sa.String(16), nullable=False),
     sa.Column("digest", sa.String(64), nullable=False),
-    sa.Column("body", sa.JSON, nullable=False),
+    sa.Column("generation", sa.Integer, nullable=False),
+    sa.Column("rebuild", sa.Integer, nullable=False),  # the last that had been carried out by then
+    sa.Column("cells", sa.JSON, nullable=False),  # [stage, shard, rounds]: all whose training went into it
+    sa.Column("restored", sa.Boolean, nullable=False),  # the ledger has since come back from a backup
+    sa.Column("told", sa.Integer),
+    sa.Index("ix_exports_recipient", "recipient", "digest"),
 )
 
 events = sa.Table(

@@ -17,6 +17,7 @@ from ..forgetting import (
     method_named,
     prepare_work,
 )
+from ..forgetting.rebuild import touched
 from ..manifest import Label
 from ..params import Params
 from ..plan import Cell, Taint
@@ -86,6 +87,7 @@ def carry_out(space: "Workspace", request: Request, progress: Progress) -> Forge
     outcome: dict[str, Any] = {
         "guarantee": asdict(guarantee),
         "touches": [asdict(r) for r in reaches(work)],
+        "held": [[*cell, taint.round] for cell, taint in sorted(touched(state.plan, state.past, work.change).items())],
     }
     space.keys.keep(stones(space.settings.federation, erasure))
     firsts = {cell: taint.round for cell, taint in work.taints.items()}

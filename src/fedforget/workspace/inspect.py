@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import NobodyLeft
 from ..evaluation.combination import pool
 from ..evaluation.quality import accuracy, loss
 from ..examples import Examples
@@ -18,6 +17,7 @@ from .forget import reaches
 from .progress import Progress
 from .reports import EvaluateReport, PlanReport, Score, ShardStatus, StatusReport
 from .scopes import Erasure, asked, effective
+from .serving import served, serving
 from .state import State, unfinished
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def _seconds(state: State, client_epochs: int) -> float | None:
 def status_report(space: "Workspace", members: bool) -> StatusReport:
     state = space.state()
     request = unfinished(space.ledger)
+    now = serving(space, state)
     server, fullest, total = stored_bytes(state)
     return StatusReport(
         str(space.path),
@@ -77,6 +78,8 @@ def status_report(space: "Workspace", members: bool) -> StatusReport:
         fullest,
         total,
         tuple((c, state.plan.shard_of(c)) for c in state.plan.clients) if members else (),
+        now.guarantee if now.shards else None,
+        tuple(sorted(now.out.items())),
     )
 
 
@@ -110,9 +113,8 @@ def stored_bytes(state: State) -> tuple[int, int, int]:
 def evaluate_report(space: "Workspace", progress: Progress) -> EvaluateReport:
     """Accuracy of every shard model and every combination, on test, retained and forgotten examples."""
     state, task = space.state(), space.task
-    served = state.served()
-    if not served:
-        raise NobodyLeft("the federation")
+    now = served(space, state)
+    models = now.models
     drops = erasures.drops(space.ledger)
     left = effective(task.examples, drops)
     present = [c for c in state.plan.clients if c in left]
@@ -123,18 +125,18 @@ def evaluate_report(space: "Workspace", progress: Progress) -> EvaluateReport:
         "retained": _sample(_joined(left[c] for c in present), len(task.test)),
         "forgotten": _joined(forgotten),
     }
-    average = mean(list(served.values()))
+    average = mean(list(models.values()))
     said: dict[str, list[Said]] = {}
-    for at, model in enumerate([*served.values(), average]):
-        progress("evaluating", at, len(served) + 1)
+    for at, model in enumerate([*models.values(), average]):
+        progress("evaluating", at, len(models) + 1)
         for view, examples in views.items():
             if examples is not None:
                 said.setdefault(view, []).append(space.learner.predict(model, examples.x))
-    scores = [_score(f"shard {shard}", views, {v: p[at] for v, p in said.items()}) for at, shard in enumerate(served)]
+    scores = [_score(f"shard {shard}", views, {v: p[at] for v, p in said.items()}) for at, shard in enumerate(models)]
     scores.append(_score("average", views, {v: p[-1] for v, p in said.items()}))
     pooled: tuple[Literal["ensemble", "vote"], ...] = ("ensemble", "vote")
     scores += [_score(kind, views, {v: pool(kind, p[:-1]) for v, p in said.items()}) for kind in pooled]
-    return EvaluateReport(tuple(scores), len(task.test))
+    return EvaluateReport(tuple(scores), len(task.test), now.guarantee)
 
 
 def _sample(examples: Examples | None, most: int) -> Examples | None:

@@ -48,6 +48,7 @@ from .reports import (
     TrainReport,
     VerifyReport,
 )
+from .serving import Serving
 from .settings import FederationSettings
 from .state import State, read_state, unfinished
 from .tasks import Task, build, numerics, open_engine, own_learner, seat_names
@@ -377,6 +378,11 @@ class Workspace:
 
     def evaluate(self, progress: Progress = silent) -> EvaluateReport:
         return self._steady(lambda: inspect.evaluate_report(self, progress))
+
+    @property
+    def serving(self) -> Serving:
+        """What is served, what is left out, and who was given it."""
+        return Serving(self)
 
     def verify(
         self, replay: int = 0, never_joined: bool = False, seed: int = 0, progress: Progress = silent

@@ -34,6 +34,7 @@ ROOMS = {
     "coding": Room("coding", "errors", "numpy numba llvmlite"),
     "sealing": Room("sealing", "errors records", "cryptography"),
     "signing": Room("canonical signing", "errors", "cryptography"),
+    "requests": Room("requests", "errors signing"),
     "history": Room("history", "errors seeds core records coding sealing", "numpy"),
     "evaluation": Room("evaluation", "errors seeds core", "numpy sklearn scipy threadpoolctl"),
     # rim: never one another
@@ -47,7 +48,7 @@ ROOMS = {
     # workspace: may use all below
     "workspace": Room(
         "workspace tasks reports",
-        "errors seeds core records coding sealing signing history evaluation"
+        "errors seeds core records coding sealing signing requests history evaluation"
         " learners datasets storage engines plots|learners in torch|engine on Flower",
         "numpy threadpoolctl",
     ),
@@ -139,7 +140,9 @@ def test_datasets_know_nothing_of_federations(module: str) -> None:
     assert known <= DATASETS_KNOW
 
 
-@pytest.mark.parametrize("module", [m for m in MODULES if room_of(m) in ("errors", "seeds", "core", "records")])
+@pytest.mark.parametrize(
+    "module", [m for m in MODULES if room_of(m) in ("errors", "seeds", "core", "records", "requests")]
+)
 def test_the_core_has_no_effects(module: str) -> None:
     assert not NEVER_IN_CORE & {imported.partition(".")[0] for imported in imports(module)}
 

@@ -1,0 +1,246 @@
+"""Queue: the requests in the ledger. Statements alone; who may do what is decided before they are called.
+
+Each function works within a transaction of the ledger's and touches as many rows as it names, found by an index.
+"""
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+
+from ..plan import Cell
+from . import tables
+
+Log = Callable[[sa.Connection, str, Mapping[str, Any]], None]
+_AT_ONCE = 500  # values in one statement; databases have their limits
+_T = TypeVar("_T")
+_q = tables.queue.c
+
+
+@dataclass(frozen=True)
+class Queued:
+    """A request as the ledger has it."""
+
+    number: int
+    id: str
+    state: str
+    digest: str
+    document: Mapping[str, Any]
+    key: str
+    signature: str
+    received: str
+    authorised: str | None = None
+    executed: str | None = None
+    warn: str | None = None
+    rebuild: int | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Enrolled:
+    """A key, and whose it is."""
+
+    key: str
+    role: str
+    client: str  # the client's name, or the operator's or auditor's
+    enrolled: str
+    revoked: str | None = None
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """A verdict on a request."""
+
+    verdict: str
+    time: str
+    document: Mapping[str, Any]
+    key: str
+    signature: str
+
+
+# --- keys -----------------------------------------------------------------------------------------------------
+
+
+def enrol(db: sa.Connection, log: Log, one: Enrolled) -> None:
+    row = {name: getattr(one, name) for name in ("key", "role", "client", "enrolled", "revoked")}
+    db.execute(sa.insert(tables.enrolments).values(**row))
+    log(db, "enrolled", {"key": one.key, "role": one.role})
+
+
+def revoke(db: sa.Connection, log: Log, key: str, time: str) -> None:
+    e = tables.enrolments
+    db.execute(sa.update(e).where(e.c.key == key).values(revoked=time))
+    log(db, "revoked", {"key": key})
+
+
+def enrolment(db: sa.Connection, key: str) -> Enrolled | None:
+    row = db.execute(sa.select(tables.enrolments).where(tables.enrolments.c.key == key)).mappings().first()
+    return None if row is None else Enrolled(**row)
+
+
+def enrolments(db: sa.Connection) -> tuple[Enrolled, ...]:
+    e = tables.enrolments
+    found = db.execute(sa.select(e).order_by(e.c.role, e.c.client, e.c.enrolled, e.c.key)).mappings()
+    return tuple(Enrolled(**row) for row in found)
+
+
+def nonce_used_for(db: sa.Connection, key: str, nonce: str) -> str | None:
+    """The digest of the document that carried it."""
+    n = tables.nonces.c
+    found: str | None = db.scalar(sa.select(n.digest).where(n.key == key, n.nonce == nonce))
+    return found
+
+
+def use_nonce(db: sa.Connection, key: str, nonce: str, digest: str) -> None:
+    db.execute(sa.insert(tables.nonces).values(key=key, nonce=nonce, digest=digest))
+
+
+# --- requests -------------------------------------------------------------------------------------------------
+
+
+def receive(db: sa.Connection, log: Log, one: Queued) -> int:
+    """Enter a request; its number is its place in the queue."""
+    names = ("id", "state", "digest", "key", "signature", "received", "authorised", "executed", "warn", "rebuild")
+    row = {name: getattr(one, name) for name in names}
+    text = json.dumps(dict(one.document), sort_keys=True, ensure_ascii=False)
+    entered = db.execute(sa.insert(tables.queue).values(**row, document=text)).inserted_primary_key
+    log(db, "received", {"request": one.id, "wish": one.digest})
+    assert entered is not None  # both databases say what number they gave
+    return int(entered[0])
+
+
+def find(db: sa.Connection, id: str) -> Queued | None:
+    row = db.execute(sa.select(tables.queue).where(_q.id == id)).mappings().first()
+    return None if row is None else _read(row)
+
+
+def listed(
+    db: sa.Connection, states: Collection[str] = (), after: int = 0, limit: int | None = None
+) -> tuple[Queued, ...]:
+    """In order of receipt: those in the states, or all; `after` and `limit` are for pages."""
+    query = sa.select(tables.queue).where(_q.number > after).order_by(_q.number)
+    if states:
+        query = query.where(_q.state.in_(sorted(states)))
+    return tuple(_read(row) for row in db.execute(query if limit is None else query.limit(limit)).mappings())
+
+
+def counts(db: sa.Connection) -> dict[str, int]:
+    """How many there are in each state."""
+    query = sa.select(_q.state, sa.func.count().label("number")).group_by(_q.state)
+    return {row.state: row.number for row in db.execute(query)}
+
+
+def of_rebuild(db: sa.Connection, rebuild: int) -> tuple[Queued, ...]:
+    found = db.execute(sa.select(tables.queue).where(_q.rebuild == rebuild).order_by(_q.number)).mappings()
+    return tuple(_read(row) for row in found)
+
+
+def _read(row: sa.RowMapping) -> Queued:
+    return Queued(**{**dict(row), "document": json.loads(row["document"])})
+
+
+def move(db: sa.Connection, log: Log, some: Sequence[Queued], to: str, **values: Any) -> None:
+    """Take requests to another state, all in one event."""
+    for numbers in _portions([r.number for r in some]):
+        db.execute(sa.update(tables.queue).where(_q.number.in_(numbers)).values(state=to, **values))
+    if some:
+        log(db, to, {"requests": [r.id for r in some]})
+
+
+def speak(db: sa.Connection, request: Queued, said: Spoken) -> None:
+    text = json.dumps(dict(said.document), sort_keys=True, ensure_ascii=False)
+    row = {"verdict": said.verdict, "time": said.time, "key": said.key, "signature": said.signature}
+    db.execute(sa.insert(tables.verdicts).values(request=request.number, document=text, **row))
+
+
+def verdicts(db: sa.Connection, request: Queued) -> tuple[Spoken, ...]:
+    v = tables.verdicts
+    names = ("verdict", "time", "document", "key", "signature")
+    found = db.execute(sa.select(v).where(v.c.request == request.number).order_by(v.c.id)).mappings()
+    return tuple(Spoken(**{n: json.loads(row[n]) if n == "document" else row[n] for n in names}) for row in found)
+
+
+def to_warn(db: sa.Connection, now: str) -> tuple[Queued, ...]:
+    """Whose next warning is due."""
+    found = db.execute(sa.select(tables.queue).where(_q.warn <= now).order_by(_q.warn, _q.number)).mappings()
+    return tuple(_read(row) for row in found)
+
+
+def warned(db: sa.Connection, log: Log, when: Mapping[int, str | None], ids: Sequence[str]) -> None:
+    """When to warn of them next."""
+    if when:
+        match = sa.update(tables.queue).where(_q.number == sa.bindparam("_number")).values(warn=sa.bindparam("_warn"))
+        db.execute(match, [{"_number": number, "_warn": warn} for number, warn in when.items()])
+        log(db, "warned", {"requests": list(ids)})
+
+
+# --- quarantine -----------------------------------------------------------------------------------------------
+
+
+def quarantine(db: sa.Connection, log: Log, cells: Mapping[int, Iterable[Cell]], since: str) -> None:
+    """From now on these shards of these stages are left out of what is served, for these requests.
+
+    Where a request had quarantined cells before, those of both count; the event names every cell, once.
+    """
+    t = tables.quarantined.c
+    had: set[tuple[int, int, int]] = set()
+    for numbers in _portions(sorted(cells)):
+        query = sa.select(t.request, t.stage, t.shard).where(t.request.in_(numbers))
+        had |= {(row.request, row.stage, row.shard) for row in db.execute(query)}
+    new = [
+        {"request": request, "stage": stage, "shard": shard, "since": since}
+        for request, mine in sorted(cells.items())
+        for stage, shard in sorted(set(mine))
+        if (request, stage, shard) not in had
+    ]
+    if new:
+        db.execute(sa.insert(tables.quarantined), new)
+        log(db, "left out", {"cells": sorted({(row["stage"], row["shard"]) for row in new})})
+
+
+def lift(db: sa.Connection, some: Sequence[Queued]) -> None:
+    """What was left out for these requests is served again, unless it is left out for others too."""
+    for numbers in _portions([r.number for r in some]):
+        db.execute(sa.delete(tables.quarantined).where(tables.quarantined.c.request.in_(numbers)))
+
+
+def left_out(db: sa.Connection) -> dict[Cell, str]:
+    """The quarantined shards of stages, and since when."""
+    t = tables.quarantined.c
+    query = sa.select(t.stage, t.shard, sa.func.min(t.since).label("since")).group_by(t.stage, t.shard)
+    return {(row.stage, row.shard): row.since for row in db.execute(query.order_by(t.stage, t.shard))}
+
+
+# --- rebuilds -------------------------------------------------------------------------------------------------
+
+
+def carried_out(db: sa.Connection, log: Log, rebuild: int, time: str) -> None:
+    """With the switch of its rebuild a request is sealed and executed, in the same transaction."""
+    some = of_rebuild(db, rebuild)
+    move(db, log, some, "sealed")
+    move(db, log, some, "executed", executed=time, warn=None)
+    lift(db, some)
+
+
+def gave_up(db: sa.Connection, log: Log, rebuild: int, why: str) -> None:
+    """Its rebuild cannot be carried out: a human must see to it. What was left out stays so."""
+    move(db, log, of_rebuild(db, rebuild), "needs_human", reason=why, rebuild=None)
+
+
+def go_back(db: sa.Connection, log: Log) -> None:
+    """An older ledger came back: whatever was on its way begins again from where it was authorised."""
+    found = db.execute(sa.select(tables.queue).where(_q.state == "rebuilding").order_by(_q.number)).mappings()
+    move(db, log, [_read(row) for row in found], "authorised", rebuild=None)
+
+
+def oldest_debt(db: sa.Connection) -> int | None:
+    """The earliest generation a holder still has slices of that it is to delete."""
+    found: int | None = db.scalar(sa.select(sa.func.min(tables.debts.c.generation)))
+    return found
+
+
+def _portions(values: Sequence[_T]) -> Iterator[Sequence[_T]]:
+    for at in range(0, len(values), _AT_ONCE):
+        yield values[at : at + _AT_ONCE]

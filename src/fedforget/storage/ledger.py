@@ -216,6 +216,10 @@ class Ledger:
         query = sa.select(tables.requests).order_by(tables.requests.c.id)
         return tuple(self._each(query, lambda r: Request(r["id"], r["state"], r["body"])))
 
+    def request(self, id: int) -> Request:
+        (row,) = self._all(sa.select(tables.requests).where(tables.requests.c.id == id))
+        return Request(row["id"], row["state"], row["body"])
+
     def height(self) -> int:
         """How many events there are: whoever reads without a lock sees by it that something changed meanwhile."""
         (row,) = self._all(sa.select(sa.func.count().label("height")).select_from(tables.events))
@@ -328,7 +332,7 @@ class Ledger:
             db.execute(sa.update(r).where(r.c.id == request.id).values(state="refused", body=body))
             _owe(db, owed)
             self._append(db, "refused", {"request": request.id, "why": why})
-            queue.gave_up(db, self._append, request.id, why)
+            queue.gave_up(db, self.log, request.id, why)
         return tuple(owed)
 
     def switch(
@@ -353,13 +357,13 @@ class Ledger:
             for client in request.body["leave"]:
                 m = tables.members
                 db.execute(sa.update(m).where(m.c.client == client).values(forgotten=request.id))
-            done = {**request.body, "outcome": dict(outcome)}
+            done = {**request.body, "outcome": dict(outcome), "epoch": epoch}
             r = tables.requests
             db.execute(sa.update(r).where(r.c.id == request.id).values(state="executed", body=done))
             _set(db, "epoch", epoch)
             _owe(db, owed)
             self._append(db, "forgotten", {"request": request.id, "epoch": epoch, **outcome})
-            queue.carried_out(db, self._append, request.id, spell(self.clock()))
+            queue.carried_out(db, self.log, request.id, spell(self.clock()))
         with self._faults():
             database.settle(self.engine)
 
@@ -383,10 +387,14 @@ class Ledger:
             _set(db, "epoch", epoch)
             _owe(db, owed)
             self._append(db, "restored", {"epoch": epoch, "forgotten": len(forgotten)})
-            queue.go_back(db, self._append)
+            queue.go_back(db, self.log)
         return tuple(owed)
 
     # --- the chain ----------------------------------------------------------------------------------------
+
+    def log(self, db: sa.Connection, kind: str, body: Mapping[str, Any]) -> None:
+        """An event of the queue's, within its transaction."""
+        self._append(db, kind, body)
 
     def _append(self, db: sa.Connection, kind: str, body: Mapping[str, Any]) -> None:
         e = tables.events

@@ -5,12 +5,13 @@ Each function works within a transaction of the ledger's and touches as many row
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
 from ..plan import Cell
+from ..requests.admission import Enrolment
 from . import tables
 
 Log = Callable[[sa.Connection, str, Mapping[str, Any]], None]
@@ -39,17 +40,6 @@ class Queued:
 
 
 @dataclass(frozen=True)
-class Enrolled:
-    """A key, and whose it is."""
-
-    key: str
-    role: str
-    client: str  # the client's name, or the operator's or auditor's
-    enrolled: str
-    revoked: str | None = None
-
-
-@dataclass(frozen=True)
 class Spoken:
     """A verdict on a request."""
 
@@ -63,8 +53,8 @@ class Spoken:
 # --- keys -----------------------------------------------------------------------------------------------------
 
 
-def enrol(db: sa.Connection, log: Log, one: Enrolled) -> None:
-    row = {name: getattr(one, name) for name in ("key", "role", "client", "enrolled", "revoked")}
+def enrol(db: sa.Connection, log: Log, one: Enrolment) -> None:
+    row = {"key": one.key, "role": one.role, "client": one.name, "enrolled": one.enrolled, "revoked": one.revoked}
     db.execute(sa.insert(tables.enrolments).values(**row))
     log(db, "enrolled", {"key": one.key, "role": one.role})
 
@@ -75,15 +65,15 @@ def revoke(db: sa.Connection, log: Log, key: str, time: str) -> None:
     log(db, "revoked", {"key": key})
 
 
-def enrolment(db: sa.Connection, key: str) -> Enrolled | None:
-    row = db.execute(sa.select(tables.enrolments).where(tables.enrolments.c.key == key)).mappings().first()
-    return None if row is None else Enrolled(**row)
+def enrolment(db: sa.Connection, key: str) -> Enrolment | None:
+    row = db.execute(sa.select(tables.enrolments).where(tables.enrolments.c.key == key)).first()
+    return None if row is None else Enrolment(row.key, row.role, row.client, row.enrolled, row.revoked)
 
 
-def enrolments(db: sa.Connection) -> tuple[Enrolled, ...]:
+def enrolments(db: sa.Connection) -> tuple[Enrolment, ...]:
     e = tables.enrolments
-    found = db.execute(sa.select(e).order_by(e.c.role, e.c.client, e.c.enrolled, e.c.key)).mappings()
-    return tuple(Enrolled(**row) for row in found)
+    found = db.execute(sa.select(e).order_by(e.c.role, e.c.client, e.c.enrolled, e.c.key))
+    return tuple(Enrolment(row.key, row.role, row.client, row.enrolled, row.revoked) for row in found)
 
 
 def nonce_used_for(db: sa.Connection, key: str, nonce: str) -> str | None:
@@ -97,10 +87,20 @@ def use_nonce(db: sa.Connection, key: str, nonce: str, digest: str) -> None:
     db.execute(sa.insert(tables.nonces).values(key=key, nonce=nonce, digest=digest))
 
 
+def seats(db: sa.Connection, clients: Sequence[str]) -> dict[str, int | None]:
+    """Who of them ever had a seat, and the rebuild that emptied it."""
+    m, found = tables.members.c, {}
+    for some in _portions(clients):
+        found.update(
+            {r.client: r.forgotten for r in db.execute(sa.select(m.client, m.forgotten).where(m.client.in_(some)))}
+        )
+    return found
+
+
 # --- requests -------------------------------------------------------------------------------------------------
 
 
-def receive(db: sa.Connection, log: Log, one: Queued) -> int:
+def receive(db: sa.Connection, log: Log, one: Queued) -> Queued:
     """Enter a request; its number is its place in the queue."""
     names = ("id", "state", "digest", "key", "signature", "received", "authorised", "executed", "warn", "rebuild")
     row = {name: getattr(one, name) for name in names}
@@ -108,7 +108,7 @@ def receive(db: sa.Connection, log: Log, one: Queued) -> int:
     entered = db.execute(sa.insert(tables.queue).values(**row, document=text)).inserted_primary_key
     log(db, "received", {"request": one.id, "wish": one.digest})
     assert entered is not None  # both databases say what number they gave
-    return int(entered[0])
+    return replace(one, number=int(entered[0]))
 
 
 def find(db: sa.Connection, id: str) -> Queued | None:
@@ -179,15 +179,15 @@ def warned(db: sa.Connection, log: Log, when: Mapping[int, str | None], ids: Seq
 # --- quarantine -----------------------------------------------------------------------------------------------
 
 
-def quarantine(db: sa.Connection, log: Log, cells: Mapping[int, Iterable[Cell]], since: str) -> None:
+def quarantine(db: sa.Connection, log: Log, cells: Mapping[str, Iterable[Cell]], since: str) -> None:
     """From now on these shards of these stages are left out of what is served, for these requests.
 
     Where a request had quarantined cells before, those of both count; the event names every cell, once.
     """
     t = tables.quarantined.c
-    had: set[tuple[int, int, int]] = set()
-    for numbers in _portions(sorted(cells)):
-        query = sa.select(t.request, t.stage, t.shard).where(t.request.in_(numbers))
+    had: set[tuple[str, int, int]] = set()
+    for some in _portions(sorted(cells)):
+        query = sa.select(t.request, t.stage, t.shard).where(t.request.in_(some))
         had |= {(row.request, row.stage, row.shard) for row in db.execute(query)}
     new = [
         {"request": request, "stage": stage, "shard": shard, "since": since}
@@ -202,8 +202,8 @@ def quarantine(db: sa.Connection, log: Log, cells: Mapping[int, Iterable[Cell]],
 
 def lift(db: sa.Connection, some: Sequence[Queued]) -> None:
     """What was left out for these requests is served again, unless it is left out for others too."""
-    for numbers in _portions([r.number for r in some]):
-        db.execute(sa.delete(tables.quarantined).where(tables.quarantined.c.request.in_(numbers)))
+    for ids in _portions([r.id for r in some]):
+        db.execute(sa.delete(tables.quarantined).where(tables.quarantined.c.request.in_(ids)))
 
 
 def left_out(db: sa.Connection) -> dict[Cell, str]:
@@ -225,8 +225,15 @@ def carried_out(db: sa.Connection, log: Log, rebuild: int, time: str) -> None:
 
 
 def gave_up(db: sa.Connection, log: Log, rebuild: int, why: str) -> None:
-    """Its rebuild cannot be carried out: a human must see to it. What was left out stays so."""
-    move(db, log, of_rebuild(db, rebuild), "needs_human", reason=why, rebuild=None)
+    """Its rebuild cannot be carried out: a human must see to it, and what was left out stays so.
+
+    Whoever forgets by hand is told at once and nothing is left waiting.
+    """
+    some = of_rebuild(db, rebuild)
+    move(db, log, [r for r in some if r.key], "needs_human", reason=why, rebuild=None)
+    by_hand = [r for r in some if not r.key]
+    move(db, log, by_hand, "rejected", reason=why, warn=None)
+    lift(db, by_hand)
 
 
 def go_back(db: sa.Connection, log: Log) -> None:

@@ -164,12 +164,12 @@ nonces = sa.Table(
     sa.Column("digest", sa.String(64), nullable=False),  # of the one document it was used for
 )
 
+# Shards of a stage that are left out of what is served until the request is carried out.
 quarantined = sa.Table(
     "quarantined",
     schema,
-    sa.Column("request", sa.Integer, sa.ForeignKey("queue.number"), primary_key=True),
+    sa.Column("request", sa.String(64), primary_key=True),
     sa.Column("stage", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("shard", sa.Integer, primary_key=True, autoincrement=False),
-    sa.Column("since", sa.String(20), nullable=False),
-    sa.Index("ix_quarantined_cell", "stage", "shard"),
+    sa.Column("since", sa.String(40), nullable=False),
 )

@@ -43,7 +43,7 @@ class Said:
     def __post_init__(self) -> None:
         if not 0 < len(self.federation) <= 64:
             raise SettingError("federation", self.federation, "a federation's name")
-        if not _ID.fullmatch(self.request):
+        if not _ID.fullmatch(self.request) or self.request.startswith("by-hand-"):
             raise SettingError("request", self.request, "an id of letters, digits and . _ -, at most 64")
         if self.role not in _ASKERS:
             raise SettingError("role", self.role, "client or operator")

@@ -177,6 +177,12 @@ class Ledger:
         with self.transaction("put") as db:
             _set(db, key, value)
 
+    def declare(self, key: str, value: Any) -> None:
+        """A value the operator answers for: an event says when it came to be so."""
+        with self.transaction("declare") as db:
+            _set(db, key, value)
+            self._append(db, "declared", {key: value})
+
     def _all(self, statement: sa.Select[Any]) -> list[Mapping[str, Any]]:
         with self._legible(), self.engine.connect() as db:
             return [dict(row) for row in db.execute(statement).mappings()]
@@ -246,6 +252,7 @@ class Ledger:
                 else:
                     db.execute(sa.insert(tables.members).values(**asdict(m)))
             self._append(db, "stage", {"stage": index, **asdict(stage)})
+            queue.go_back(db, self.log, "planned", "quarantined")  # their clients taint the new stage too
 
     # --- rounds -------------------------------------------------------------------------------------------
 
@@ -387,7 +394,7 @@ class Ledger:
             _set(db, "epoch", epoch)
             _owe(db, owed)
             self._append(db, "restored", {"epoch": epoch, "forgotten": len(forgotten)})
-            queue.go_back(db, self.log)
+            queue.go_back(db, self.log, "planned", "quarantined", "rebuilding")
         return tuple(owed)
 
     # --- the chain ----------------------------------------------------------------------------------------

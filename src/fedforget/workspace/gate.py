@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-import sqlalchemy as sa
-
 from ..errors import AlreadyForgotten, RequestDenied, SettingError, UnknownClient, UnknownRequest
 from ..requests import lifecycle
 from ..requests.admission import Enrolment, Standing, admit, weigh
@@ -18,7 +16,7 @@ from ..requests.times import instant, next_warning, spell
 from ..requests.wish import Wish
 from ..signing import PublicKey
 from ..storage import queue
-from ..storage.queue import Queued, Spoken
+from ..storage.queue import Db, Queued, Spoken
 from .request_reports import Receipt
 
 if TYPE_CHECKING:
@@ -93,7 +91,7 @@ def by_hand(space: "Workspace", request: str, saying: str, reason: str) -> Recei
 # --- within the transaction -------------------------------------------------------------------------------
 
 
-def _take(space: "Workspace", db: sa.Connection, signed: Signed, now: datetime) -> Receipt:
+def _take(space: "Workspace", db: Db, signed: Signed, now: datetime) -> Receipt:
     wish = Wish.from_document(signed.document)
     known = queue.find(db, wish.id)
     if known is not None:
@@ -105,7 +103,6 @@ def _take(space: "Workspace", db: sa.Connection, signed: Signed, now: datetime) 
     _refuse_strangers(db, wish.scope.clients)
     _once(db, signed, wish.said.nonce)
     received = spell(now)
-    warn = next_warning(instant(received), now)
     one = Queued(
         0,
         wish.id,
@@ -115,7 +112,7 @@ def _take(space: "Workspace", db: sa.Connection, signed: Signed, now: datetime) 
         str(signed.key),
         signed.signature.hex(),
         received,
-        warn=spell(warn) if warn else None,
+        warn=spell(next_warning(instant(received), now)),
     )
     one = queue.receive(db, space.ledger.log, one)
     if not wish.own:
@@ -125,7 +122,7 @@ def _take(space: "Workspace", db: sa.Connection, signed: Signed, now: datetime) 
     return Receipt(wish.id, to)
 
 
-def _hear(space: "Workspace", db: sa.Connection, signed: Signed, now: datetime) -> Receipt:
+def _hear(space: "Workspace", db: Db, signed: Signed, now: datetime) -> Receipt:
     request = signed.document.get("request")
     one = _known(db, request if isinstance(request, str) else "")
     used_for = queue.nonce_used_for(db, str(signed.key), str(signed.document.get("nonce")))
@@ -145,7 +142,7 @@ def _hear(space: "Workspace", db: sa.Connection, signed: Signed, now: datetime) 
     return Receipt(one.id, to)
 
 
-def _turn(space: "Workspace", db: sa.Connection, one: Queued, to: str, reason: str, now: str) -> None:
+def _turn(space: "Workspace", db: Db, one: Queued, to: str, reason: str, now: str) -> None:
     """Held, its shards stay left out of what is served; rejected, they are served again."""
     values: dict[str, str | None] = {"reason": reason or None}
     if to == "authorised" and one.authorised is None:
@@ -156,20 +153,20 @@ def _turn(space: "Workspace", db: sa.Connection, one: Queued, to: str, reason: s
     queue.move(db, space.ledger.log, [one], to, **values)
 
 
-def _once(db: sa.Connection, signed: Signed, nonce: str) -> None:
+def _once(db: Db, signed: Signed, nonce: str) -> None:
     if queue.nonce_used_for(db, str(signed.key), nonce) is not None:
         raise RequestDenied("replayed", "its nonce was used before")
     queue.use_nonce(db, str(signed.key), nonce, signed.digest)
 
 
-def _known(db: sa.Connection, request: str) -> Queued:
+def _known(db: Db, request: str) -> Queued:
     found = queue.find(db, request)
     if found is None:
         raise UnknownRequest(request)
     return found
 
 
-def _refuse_strangers(db: sa.Connection, clients: Sequence[str]) -> None:
+def _refuse_strangers(db: Db, clients: Sequence[str]) -> None:
     """Nobody who was never there, and nobody who was forgotten before."""
     there = queue.seats(db, clients)
     unknown = set(clients) - set(there)
@@ -180,7 +177,7 @@ def _refuse_strangers(db: sa.Connection, clients: Sequence[str]) -> None:
         raise AlreadyForgotten(before)
 
 
-def _answered(space: "Workspace", db: sa.Connection, blob: bytes, take: Callable[[Signed], Receipt]) -> Receipt:
+def _answered(space: "Workspace", db: Db, blob: bytes, take: Callable[[Signed], Receipt]) -> Receipt:
     """Denials come before anything is written; what else goes wrong (a full disk) is no denial and undoes all."""
     try:
         return take(Signed.read(blob))

@@ -1,6 +1,6 @@
 """Inspect: what a workspace is, would do and is worth. Nothing here changes anything."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -10,13 +10,14 @@ from ..errors import NobodyLeft
 from ..evaluation.combination import pool
 from ..evaluation.quality import accuracy, loss
 from ..examples import Examples
+from ..federation import Place, Round
 from ..forgetting import Calibration, Method, estimate, prepare_work, standing
 from ..params import mean
 from ..plan import Change
 from ..slices import HEAD, SERVER
 from .forget import reaches
 from .progress import Progress
-from .reports import EvaluateReport, PlanReport, Score, ShardStatus, StatusReport
+from .reports import EvaluateReport, PlanReport, Score, ShardStatus, StatusReport, TrainReport
 from .state import State, unfinished
 
 if TYPE_CHECKING:
@@ -46,6 +47,22 @@ def _seconds(state: State, client_epochs: int) -> float | None:
     spent = sum(row.cost.seconds for row in state.rows.values())
     epochs = sum(row.cost.client_epochs for row in state.rows.values())
     return client_epochs * spent / epochs if epochs else None
+
+
+def train_report(stage: int, rounds: Sequence[Round], before: int, after: State) -> TrainReport:
+    return TrainReport(
+        stage,
+        len(rounds),
+        before,
+        sum(r.cost.client_epochs for r in rounds),
+        sum(r.cost.seconds for r in rounds),
+        tuple((a.client, str(r.place), a.why) for r in rounds for a in r.absent),
+        {
+            str(s): after.rows[Place(stage, s, after.done((stage, s)) - 1)].model_digest
+            for s in after.plan.living_shards(stage)
+            if after.done((stage, s))
+        },
+    )
 
 
 def status_report(space: "Workspace", members: bool) -> StatusReport:

@@ -24,7 +24,7 @@ from ..errors import (
     Unfinished,
     UnknownClient,
 )
-from ..federation import Cohort, Learner, Place, Round, train
+from ..federation import Cohort, Learner, Round, train
 from ..forgetting import Calibration, method_named
 from ..plan import Change, Member, Plan, Stage
 from ..sealing import Vault, faster_cipher
@@ -32,8 +32,10 @@ from ..slices import SliceKey, SliceStore
 from ..storage.directory import DirectoryStore
 from ..storage.disk import Disk
 from ..storage.ledger import Clock, Ledger, _now
-from . import begin, inspect, settle, upkeep, verify
+from . import begin, inspect, outlook, settle, upkeep, verify
 from . import forget as forgetting
+from .desk import Desk
+from .joining import Joining
 from .keys import KeyFolder
 from .lock import locked
 from .progress import Progress, by_index, silent
@@ -50,7 +52,7 @@ from .reports import (
 )
 from .settings import FederationSettings
 from .state import State, read_state, unfinished
-from .tasks import Task, build, numerics, open_engine, own_learner, seat_names
+from .tasks import Task, build, names_of, numerics, open_engine, own_learner
 
 _MERGED = (
     "a merged hand-over begins every shard from the average of all: forgetting anybody of the stages before "
@@ -94,7 +96,7 @@ class Workspace:
         begin.refuse_occupied(folder)
         chosen = settings or FederationSettings()
         made = task or build(chosen, data)  # before anything is written: a missing data set leaves no trace
-        names = _names(made, chosen)
+        names = names_of(made, chosen)
         begin.check(names, passphrase)
         chosen = replace(chosen, learner=chosen.learner or own_learner(chosen.task))
         if not chosen.federation:
@@ -210,6 +212,11 @@ class Workspace:
             settle.settle(self)
             yield
 
+    @property
+    def requests(self) -> "Desk":
+        """Who may ask, what was asked, and what became of it."""
+        return Desk(self)
+
     # --- training -----------------------------------------------------------------------------------------
 
     def train(self, progress: Progress = silent) -> TrainReport:
@@ -232,7 +239,7 @@ class Workspace:
                 done += len(group)
                 progress("training", done, total)
             self.ledger.pay(paid)
-            return _train_report(state.stage, rounds, before, self.state())
+            return inspect.train_report(state.stage, rounds, before, self.state())
 
     def keep(
         self,
@@ -276,12 +283,13 @@ class Workspace:
             known = {m.client: m.seat for m, _ in self.ledger.members()}
             plan = state.plan.next_stage(stage, join=self._joiners(known, join), leave=leave)
             self.ledger.open_stage(state.stage + 1, stage, plan.members)
+            outlook.advance(self)
             joined = tuple((m.client, plan.shard_of(m.client)) for m in plan.members if m.client not in known)
             warnings = (_MERGED,) if handover == "merged" else ()
             return StageReport(state.stage + 1, stage.rounds, handover, joined, tuple(sorted(set(leave))), warnings)
 
     def _joiners(self, known: Mapping[str, int], join: int | Sequence[str]) -> dict[str, int]:
-        names = _names(self.task, self.settings)
+        names = names_of(self.task, self.settings)
         seats = {name: seat for seat, name in enumerate(names) if name not in known}
         if isinstance(join, int):
             if not 0 <= join <= len(seats):
@@ -341,10 +349,10 @@ class Workspace:
             if request is None:
                 if not named:
                     raise SettingError("client", "", "the name of a client: no forget was interrupted")
-                request = forgetting.open_request(self, self._change(named), method, calibration or Calibration())
+                request = outlook.open_by_hand(self, self._change(named), method, calibration or Calibration())
             elif named and not forgetting.same_request(request, named, method, calibration):
                 raise Unfinished(self.path, request.body["leave"], request.body["method"])
-            return forgetting.carry_out(self, request, progress)
+            return forgetting.carry_out(self, request, progress, Joining(self))
 
     def _change(self, clients: Iterable[str]) -> Change:
         named = frozenset(clients)
@@ -370,24 +378,3 @@ class Workspace:
     ) -> VerifyReport:
         with locked(self.path, shared=True):
             return verify.verify_report(self, replay, never_joined, seed, progress)
-
-
-def _names(task: Task, settings: FederationSettings) -> tuple[str, ...]:
-    names = tuple(task.examples)
-    return names if len(names) == settings.places else seat_names(settings)
-
-
-def _train_report(stage: int, rounds: Sequence[Round], before: int, after: State) -> TrainReport:
-    return TrainReport(
-        stage,
-        len(rounds),
-        before,
-        sum(r.cost.client_epochs for r in rounds),
-        sum(r.cost.seconds for r in rounds),
-        tuple((a.client, str(r.place), a.why) for r in rounds for a in r.absent),
-        {
-            str(s): after.rows[Place(stage, s, after.done((stage, s)) - 1)].model_digest
-            for s in after.plan.living_shards(stage)
-            if after.done((stage, s))
-        },
-    )

@@ -12,10 +12,13 @@ EXAMPLES: dict[str, FedForgetError] = {
     "SettingError": errors.SettingError("rounds", 0, "1 or more"),
     "UnknownClient": errors.UnknownClient(["b", "a"], ["c1", "c2"]),
     "AlreadyForgotten": errors.AlreadyForgotten(["b", "a"]),
+    "UnknownRequest": errors.UnknownRequest("r-1"),
     "NoReference": errors.NoReference(2, "it is alone"),
     "NotAWorkspace": errors.NotAWorkspace("W"),
     "WorkspaceExists": errors.WorkspaceExists("W"),
     "LedgerTooNew": errors.LedgerTooNew("W", 3, 2),
+    "LedgerTooOld": errors.LedgerTooOld("W", 1, 2),
+    "LedgerUnreachable": errors.LedgerUnreachable("postgresql://db/f", "connection refused"),
     "Unfinished": errors.Unfinished("W", ["b", "a"], "exact"),
     "NotTrained": errors.NotTrained("W"),
     "NothingServed": errors.NothingServed("W", ["by-hand-1"]),
@@ -31,16 +34,22 @@ EXAMPLES: dict[str, FedForgetError] = {
     "NobodyLeft": errors.NobodyLeft("shard 3"),
     "MissingExtra": errors.MissingExtra("the CNN", "torch"),
     "VerificationFailed": errors.VerificationFailed(["one", "two"]),
+    "RequestDenied": errors.RequestDenied("forged", "its signature does not fit"),
+    "NotAllowed": errors.NotAllowed("approve", "auditor", "received", own=False),
+    "NeedsHuman": errors.NeedsHuman(["r-1"], "too few slices"),
 }
 
 WAYS_OUT = {
     "SettingError": "must be 1 or more",
     "UnknownClient": "`fedforget status DIR --clients` lists all",
     "AlreadyForgotten": "nothing to do",
+    "UnknownRequest": "`fedforget requests list DIR` lists all",
     "NoReference": "--length, or use --method exact",
     "NotAWorkspace": "`fedforget init W` makes one",
     "WorkspaceExists": "choose a new directory",
     "LedgerTooNew": "`pip install -U fedforget`",
+    "LedgerTooOld": "`fedforget migrate DIR`",
+    "LedgerUnreachable": "run the same command again",
     "Unfinished": "`fedforget forget W` takes it to its end",
     "NotTrained": "`fedforget train W` goes first",
     "NothingServed": "carrying the requests out brings them back",
@@ -56,6 +65,9 @@ WAYS_OUT = {
     "NobodyLeft": "the other shards serve on",
     "MissingExtra": "`pip install 'fedforget[torch]'`",
     "VerificationFailed": "one; two",
+    "RequestDenied": "nothing was done but log the denial",
+    "NotAllowed": "is not for the auditor to approve",
+    "NeedsHuman": "`fedforget requests release DIR ID`",
 }
 
 

@@ -41,7 +41,7 @@ ROOMS = {
     "learners": Room("learners", "errors seeds core", "numpy threadpoolctl"),
     "learners in torch": Room("learners.torch", "errors seeds core", "numpy threadpoolctl torch"),
     "datasets": Room("datasets", "errors seeds core", "numpy sklearn pooch tqdm"),
-    "storage": Room("storage", "errors seeds core records", "sqlalchemy sqlite3"),
+    "storage": Room("storage", "errors seeds core records requests", "sqlalchemy sqlite3 alembic"),
     "engines": Room("engines", "errors seeds core", "numpy threadpoolctl"),
     "engine on Flower": Room("engines.flower", "errors seeds core records", "numpy threadpoolctl flwr"),
     "plots": Room("plots", "errors core evaluation", "numpy matplotlib"),
@@ -146,6 +146,13 @@ def test_datasets_know_nothing_of_federations(module: str) -> None:
 )
 def test_the_core_has_no_effects(module: str) -> None:
     assert not NEVER_IN_CORE & {imported.partition(".")[0] for imported in imports(module)}
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if room_of(m) == "requests"])
+def test_requests_count_days_but_have_no_clock(module: str) -> None:
+    assert not (NEVER_IN_CORE - {"datetime"}) & {imported.partition(".")[0] for imported in imports(module)}
+    calls = [n.func for n in ast.walk(ast.parse(MODULES[module].read_text())) if isinstance(n, ast.Call)]
+    assert not {"now", "utcnow", "today"} & {f.attr for f in calls if isinstance(f, ast.Attribute)}
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ class Scope:
             given = dict(document)
             samples = {c: w if isinstance(w, str) else tuple(w) for c, w in dict(given.get("samples", {})).items()}
             first_last = tuple(given["stages"]) if "stages" in given else None
-            scope = Scope(given["kind"], tuple(given["clients"]), samples, given.get("label"), first_last)  # type: ignore[arg-type]
+            scope = Scope(given["kind"], tuple(given["clients"]), samples, given.get("label"), first_last)
             if canonical(scope.to_document()) == canonical(document):
                 return scope
         except (TypeError, ValueError, KeyError, AttributeError) as fault:

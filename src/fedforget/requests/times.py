@@ -33,10 +33,13 @@ def a_month_after(when: datetime) -> datetime:
     return when.replace(year=year, month=month, day=min(when.day, calendar.monthrange(year, month)[1]))
 
 
-def next_warning(received: datetime, after: datetime) -> datetime | None:
-    """The first warning later than `after`; the deadline itself is the last."""
-    instants = [*(received + timedelta(days=days) for days in WARNINGS), a_month_after(received)]
-    return next((at for at in instants if at > after), None)
+def next_warning(received: datetime, after: datetime) -> datetime:
+    """The first warning later than `after`: on days 7, 20 and 27, at the deadline, and then every day."""
+    deadline = a_month_after(received)
+    for at in (*(received + timedelta(days=days) for days in WARNINGS), deadline):
+        if at > after:
+            return at
+    return deadline + timedelta(days=(after - deadline).days + 1)
 
 
 def warning(received: datetime, now: datetime) -> str:

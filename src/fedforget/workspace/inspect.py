@@ -1,6 +1,6 @@
 """Inspect: what a workspace is, would do and is worth. Nothing here changes anything."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 from ..evaluation.combination import pool
 from ..evaluation.quality import accuracy, loss
 from ..examples import Examples
+from ..federation import Place, Round
 from ..forgetting import Calibration, Method, estimate, prepare_work, standing
 from ..params import mean
 from ..slices import HEAD, SERVER
 from ..storage import erasures
 from .forget import reaches
 from .progress import Progress
-from .reports import EvaluateReport, PlanReport, Score, ShardStatus, StatusReport
+from .reports import EvaluateReport, PlanReport, Score, ShardStatus, StatusReport, TrainReport
 from .scopes import Erasure, asked, effective
 from .serving import served, serving
 from .state import State, unfinished
@@ -39,7 +40,7 @@ def plan_report(space: "Workspace", erasure: Erasure, method: Method, calibratio
         _seconds(state, found.client_epochs),
         found.guarantee,
         tuple(sorted({s for t, s in work.emptied if t == state.stage and not work.after.living(t, s)})),
-        str(erasure.scope),
+        erasure.words,
         sum(map(len, erasure.drops.values())),
     )
 
@@ -49,6 +50,22 @@ def _seconds(state: State, client_epochs: int) -> float | None:
     spent = sum(row.cost.seconds for row in state.rows.values())
     epochs = sum(row.cost.client_epochs for row in state.rows.values())
     return client_epochs * spent / epochs if epochs else None
+
+
+def train_report(stage: int, rounds: Sequence[Round], before: int, after: State) -> TrainReport:
+    return TrainReport(
+        stage,
+        len(rounds),
+        before,
+        sum(r.cost.client_epochs for r in rounds),
+        sum(r.cost.seconds for r in rounds),
+        tuple((a.client, str(r.place), a.why) for r in rounds for a in r.absent),
+        {
+            str(s): after.rows[Place(stage, s, after.done((stage, s)) - 1)].model_digest
+            for s in after.plan.living_shards(stage)
+            if after.done((stage, s))
+        },
+    )
 
 
 def status_report(space: "Workspace", members: bool) -> StatusReport:

@@ -22,7 +22,7 @@ from ..errors import (
     SettingError,
     Unfinished,
 )
-from ..federation import Cohort, Learner, Place, Round, train
+from ..federation import Cohort, Learner, Round, train
 from ..forgetting import Calibration, method_named
 from ..plan import Member, Plan, Stage
 from ..requests import Scope
@@ -32,8 +32,10 @@ from ..storage import erasures
 from ..storage.directory import DirectoryStore
 from ..storage.disk import Disk
 from ..storage.ledger import Clock, Ledger, _now
-from . import begin, inspect, scopes, settle, upkeep, verify
+from . import begin, inspect, outlook, scopes, settle, upkeep, verify
 from . import forget as forgetting
+from .desk import Desk
+from .joining import Joining
 from .keys import KeyFolder
 from .lock import locked
 from .progress import Progress, by_index, silent
@@ -51,7 +53,7 @@ from .reports import (
 from .serving import Serving
 from .settings import FederationSettings
 from .state import State, read_state, unfinished
-from .tasks import Task, build, numerics, open_engine, own_learner, seat_names
+from .tasks import Task, build, names_of, numerics, open_engine, own_learner
 
 _MERGED = (
     "a merged hand-over begins every shard from the average of all: forgetting anybody of the stages before "
@@ -96,7 +98,7 @@ class Workspace:
         begin.refuse_occupied(folder)
         chosen = settings or FederationSettings()
         made = task or build(chosen, data)  # before anything is written: a missing data set leaves no trace
-        names = _names(made, chosen)
+        names = names_of(made, chosen)
         begin.check(names, passphrase)
         chosen = replace(chosen, learner=chosen.learner or own_learner(chosen.task))
         if not chosen.federation:
@@ -226,6 +228,11 @@ class Workspace:
             settle.settle(self)
             yield
 
+    @property
+    def requests(self) -> "Desk":
+        """Who may ask, what was asked, and what became of it."""
+        return Desk(self)
+
     # --- training -----------------------------------------------------------------------------------------
 
     def train(self, progress: Progress = silent) -> TrainReport:
@@ -248,7 +255,7 @@ class Workspace:
                 done += len(group)
                 progress("training", done, total)
             self.ledger.pay(paid)
-            return _train_report(state.stage, rounds, before, self.state())
+            return inspect.train_report(state.stage, rounds, before, self.state())
 
     def keep(
         self,
@@ -287,17 +294,18 @@ class Workspace:
             state = self.state()
             if state.legs():
                 raise NotTrained(self.path, f"a finished stage {state.stage}")
-            scopes.refuse_strangers(self, leave := tuple(leave))
+            scopes.refuse_strangers({m.client: gone for m, gone in self.ledger.members()}, leave := tuple(leave))
             stage = Stage(rounds or self.settings.rounds, handover)  # type: ignore[arg-type]
             known = {m.client: m.seat for m, _ in self.ledger.members()}
             plan = state.plan.next_stage(stage, join=self._joiners(known, join), leave=leave)
             self.ledger.open_stage(state.stage + 1, stage, plan.members)
+            outlook.advance(self)
             joined = tuple((m.client, plan.shard_of(m.client)) for m in plan.members if m.client not in known)
             warnings = (_MERGED,) if handover == "merged" else ()
             return StageReport(state.stage + 1, stage.rounds, handover, joined, tuple(sorted(set(leave))), warnings)
 
     def _joiners(self, known: Mapping[str, int], join: int | Sequence[str]) -> dict[str, int]:
-        names = _names(self.task, self.settings)
+        names = names_of(self.task, self.settings)
         left = scopes.effective(self.task.examples, erasures.drops(self.ledger))
         empty = {c for c in left if not len(left[c]) and len(self.task.examples[c])}  # all it had was forgotten
         seats = {name: seat for seat, name in enumerate(names) if name not in known and name not in empty}
@@ -348,7 +356,9 @@ class Workspace:
         wanted = _scope(clients, scope)
         if wanted is None:
             raise SettingError("client", "", "the name of a client, as in --client client-007")
-        row, erasure = method_named(method), scopes.resolve(self, wanted)
+        row, ground = method_named(method), scopes.Ground.of(self)
+        part = scopes.resolve(self, ground, wanted, strict=True)
+        erasure = scopes.settled(self, ground, part, ask=False)
         return self._steady(lambda: inspect.plan_report(self, erasure, row, calibration or Calibration()))
 
     def forget(
@@ -365,11 +375,11 @@ class Workspace:
             if request is None:
                 if wanted is None:
                     raise SettingError("client", "", "the name of a client: no forget was interrupted")
-                erasure = scopes.resolve(self, wanted)
-                request = forgetting.open_request(self, erasure, method, calibration or Calibration())
+                part = scopes.resolve(self, scopes.Ground.of(self), wanted, strict=True)
+                request = outlook.open_by_hand(self, part, method, calibration or Calibration())
             elif wanted and not forgetting.same_request(request, wanted, method, calibration):
                 raise Unfinished(self.path, scopes.asked(request), request.body["method"])
-            return forgetting.carry_out(self, request, progress)
+            return forgetting.carry_out(self, request, progress, Joining(self))
 
     # --- looking ------------------------------------------------------------------------------------------
 
@@ -396,24 +406,3 @@ def _scope(clients: Iterable[str], scope: Scope | None) -> Scope | None:
     if named and scope is not None:
         raise SettingError("client", ", ".join(named), "named within the scope, where one is given")
     return Scope.of_clients(named) if named else scope
-
-
-def _names(task: Task, settings: FederationSettings) -> tuple[str, ...]:
-    names = tuple(task.examples)
-    return names if len(names) == settings.places else seat_names(settings)
-
-
-def _train_report(stage: int, rounds: Sequence[Round], before: int, after: State) -> TrainReport:
-    return TrainReport(
-        stage,
-        len(rounds),
-        before,
-        sum(r.cost.client_epochs for r in rounds),
-        sum(r.cost.seconds for r in rounds),
-        tuple((a.client, str(r.place), a.why) for r in rounds for a in r.absent),
-        {
-            str(s): after.rows[Place(stage, s, after.done((stage, s)) - 1)].model_digest
-            for s in after.plan.living_shards(stage)
-            if after.done((stage, s))
-        },
-    )

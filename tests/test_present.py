@@ -132,7 +132,7 @@ def test_a_plan_says_what_it_would_touch_cost_and_promise() -> None:
         "  make again stage 1 shard 1: 30 rounds from round 0, handed over",
         "  cost 290 client-epochs in 58 shard rounds, about 12.3 s of the clients' work",
         "  end shard 1: nobody would be left in it; the others serve on",
-        "Guarantee X1 (exact): bit-identical to the run the leavers never joined.",
+        "Guarantee X1 (exact): bit-identical to the run that never had what is forgotten.",
         "  Because: restarted stage 0 shard 1 from round 2, before any leaver took part.",
     ]
 

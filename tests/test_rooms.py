@@ -34,26 +34,28 @@ ROOMS = {
     "coding": Room("coding", "errors", "numpy numba llvmlite"),
     "sealing": Room("sealing", "errors records", "cryptography"),
     "signing": Room("canonical signing", "errors", "cryptography"),
+    "requests": Room("requests", "errors signing"),
     "history": Room("history", "errors seeds core records coding sealing", "numpy"),
     "evaluation": Room("evaluation", "errors seeds core", "numpy sklearn scipy threadpoolctl"),
     # rim: never one another
     "learners": Room("learners", "errors seeds core", "numpy threadpoolctl"),
     "learners in torch": Room("learners.torch", "errors seeds core", "numpy threadpoolctl torch"),
     "datasets": Room("datasets", "errors seeds core", "numpy sklearn pooch tqdm"),
-    "storage": Room("storage", "errors seeds core records", "sqlalchemy sqlite3"),
+    "storage": Room("storage", "errors seeds core records requests", "sqlalchemy sqlite3 alembic"),
     "engines": Room("engines", "errors seeds core", "numpy threadpoolctl"),
     "engine on Flower": Room("engines.flower", "errors seeds core records", "numpy threadpoolctl flwr"),
     "plots": Room("plots", "errors core evaluation", "numpy matplotlib"),
     # workspace: may use all below
     "workspace": Room(
         "workspace tasks reports",
-        "errors seeds core records coding sealing signing history evaluation"
+        "errors seeds core records coding sealing signing requests history evaluation"
         " learners datasets storage engines plots|learners in torch|engine on Flower",
         "numpy threadpoolctl",
     ),
     # surface: the same verbs as the workspace, no logic of its own
     "demo": Room("demo", "errors core records evaluation workspace", "numpy"),
-    "surface": Room("cli present __main__", "package errors core workspace demo", "typer rich"),
+    "serve": Room("serve", "errors workspace", "numpy"),
+    "surface": Room("cli present __main__", "package errors core requests workspace demo serve", "typer rich"),
     "package": Room("", "workspace"),
 }
 # Datasets know examples, seeds and errors, and nothing of federations.
@@ -139,9 +141,18 @@ def test_datasets_know_nothing_of_federations(module: str) -> None:
     assert known <= DATASETS_KNOW
 
 
-@pytest.mark.parametrize("module", [m for m in MODULES if room_of(m) in ("errors", "seeds", "core", "records")])
+@pytest.mark.parametrize(
+    "module", [m for m in MODULES if room_of(m) in ("errors", "seeds", "core", "records", "requests")]
+)
 def test_the_core_has_no_effects(module: str) -> None:
     assert not NEVER_IN_CORE & {imported.partition(".")[0] for imported in imports(module)}
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if room_of(m) == "requests"])
+def test_requests_count_days_but_have_no_clock(module: str) -> None:
+    assert not (NEVER_IN_CORE - {"datetime"}) & {imported.partition(".")[0] for imported in imports(module)}
+    calls = [n.func for n in ast.walk(ast.parse(MODULES[module].read_text())) if isinstance(n, ast.Call)]
+    assert not {"now", "utcnow", "today"} & {f.attr for f in calls if isinstance(f, ast.Attribute)}
 
 
 @pytest.mark.parametrize(

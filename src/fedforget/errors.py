@@ -5,13 +5,17 @@
     │   ├── SettingError                          a setting has a value it cannot have
     │   ├── UnknownClient                         nobody of that name was ever enrolled
     │   ├── AlreadyForgotten                      that client was forgotten before
+    │   ├── UnknownRequest                        no request of that id was ever received
     │   └── NoReference                           clean forgetting found no untainted lengths
     ├── WorkspaceError                        3   the directory is not what it should be
     │   ├── NotAWorkspace
     │   ├── WorkspaceExists
     │   ├── LedgerTooNew                          written by a later version of FedForget
+    │   ├── LedgerTooOld                          written by an earlier one, and not yet migrated
+    │   ├── LedgerUnreachable                     its database server does not answer
     │   ├── Unfinished                            a forget was interrupted and goes first
-    │   └── NotTrained                            nothing there yet to forget from or serve
+    │   ├── NotTrained                            nothing there yet to forget from or serve
+    │   └── NothingServed                         every shard is left out until requests are carried out
     ├── WorkspaceBusy                         4   another process works on it now
     ├── Damaged                               5   a file's bytes are not those that were written
     ├── Unrecoverable                         6   too few good slices: refused, never guessed
@@ -23,7 +27,10 @@
     ├── UpdateRefused                        10   an upload no model can be made of (NaN, wrong shape)
     │   └── NobodyLeft                            no client is left to train with
     ├── MissingExtra                         11   an optional dependency is not installed
-    └── VerificationFailed                   12   what was found is not what was recorded
+    ├── VerificationFailed                   12   what was found is not what was recorded
+    ├── RequestDenied                        13   not signed by whom it must be, or not for here, or too late
+    │   └── NotAllowed                            nobody of that role may do that to a request in that state
+    └── NeedsHuman                           14   a request cannot be carried out as things are
 
 Each carries its data as attributes, and its message says the way out.
 """
@@ -64,6 +71,12 @@ class AlreadyForgotten(UsageError):
         )
 
 
+class UnknownRequest(UsageError):
+    def __init__(self, request: str) -> None:
+        self.request = request
+        super().__init__(f"no request {request!r} was ever received; `fedforget requests list DIR` lists all")
+
+
 class NoReference(UsageError):
     def __init__(self, shard: int, why: str) -> None:
         self.shard, self.why = shard, why
@@ -98,10 +111,37 @@ class LedgerTooNew(WorkspaceError):
         )
 
 
+class LedgerTooOld(WorkspaceError):
+    def __init__(self, path: object, found: int, known: int) -> None:
+        self.path, self.found, self.known = str(path), found, known
+        super().__init__(
+            f"{path} has ledger version {found}, this FedForget works with {known}; "
+            "`fedforget migrate DIR` brings it up to date, a backup first"
+        )
+
+
+class LedgerUnreachable(WorkspaceError):
+    def __init__(self, path: object, why: str) -> None:
+        self.path, self.why = str(path), why
+        super().__init__(
+            f"the ledger's server at {path} does not answer: {why}; start it or mend the address, and run the same "
+            "command again, nothing was changed"
+        )
+
+
 class NotTrained(WorkspaceError):
     def __init__(self, path: object, needed: str = "a trained model") -> None:
         self.path = str(path)
         super().__init__(f"{path} has no {needed.removeprefix('a ')} yet; `fedforget train {path}` goes first")
+
+
+class NothingServed(WorkspaceError):
+    def __init__(self, path: object, requests: Iterable[str]) -> None:
+        self.path, self.requests = str(path), tuple(sorted(requests))
+        super().__init__(
+            f"{path} serves nothing: every shard holds what {', '.join(self.requests)} wants forgotten; "
+            f"`fedforget status {path}` shows which, carrying the requests out brings them back"
+        )
 
 
 class Unfinished(WorkspaceError):
@@ -206,3 +246,31 @@ class VerificationFailed(FedForgetError):
     def __init__(self, findings: Iterable[str]) -> None:
         self.findings = tuple(findings)
         super().__init__("verification failed: " + "; ".join(self.findings))
+
+
+class RequestDenied(FedForgetError):
+    """`kind` in a word, for the log: malformed, forged, unknown, revoked, posing, expired, taken …"""
+
+    exit_code = 13
+
+    def __init__(self, kind: str, why: str) -> None:
+        self.kind, self.why = kind, why
+        super().__init__(f"the request is denied: {why}; nothing was done but log the denial")
+
+
+class NotAllowed(RequestDenied):
+    def __init__(self, action: str, role: str, state: str, own: bool) -> None:
+        self.action, self.role, self.state, self.own = action, role, state, own
+        whose = "of its own " if own else ""
+        super().__init__("not allowed", f"a request {whose}that is {state} is not for the {role} to {action}")
+
+
+class NeedsHuman(FedForgetError):
+    exit_code = 14
+
+    def __init__(self, requests: Iterable[str], why: str) -> None:
+        self.requests, self.why = tuple(requests), why
+        super().__init__(
+            f"{', '.join(self.requests)} cannot be carried out as things are: {why}; "
+            "mend it and `fedforget requests release DIR ID`, or reject it"
+        )

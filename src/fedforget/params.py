@@ -63,10 +63,17 @@ class Layout:
     @cached_property
     def header(self) -> bytes:
         """The safetensors header; counters travel as float32 and are named in the metadata."""
+        return self.header_with({})
+
+    def header_with(self, metadata: Mapping[str, str]) -> bytes:
+        """The same, with more said about the model."""
         fields: dict[str, Any] = {}
+        said = dict(sorted(metadata.items()))
         counters = {n: d for i, (n, d) in enumerate(zip(self.names, self.dtypes, strict=True)) if self.is_counter(i)}
         if counters:
-            fields["__metadata__"] = {"fedforget.counters": json.dumps(counters, sort_keys=True)}
+            said["fedforget.counters"] = json.dumps(counters, sort_keys=True)
+        if said:
+            fields["__metadata__"] = said
         for name, shape, part in zip(self.names, self.shapes, self.slices, strict=True):
             fields[name] = {
                 "dtype": "F32",
@@ -147,9 +154,10 @@ class Params:
         little: Any = self.vector.astype("<f4", copy=False)
         return memoryview(little).cast("B")
 
-    def to_bytes(self) -> bytes:
-        """The model as a safetensors file."""
-        return b"".join((self.layout.header, self.body))
+    def to_bytes(self, metadata: Mapping[str, str] | None = None) -> bytes:
+        """The model as a safetensors file. Metadata say something about it and are not part of its digest."""
+        header = self.layout.header_with(metadata) if metadata else self.layout.header
+        return b"".join((header, self.body))
 
     @staticmethod
     def from_bytes(blob: bytes | memoryview, name: str = "model") -> "Params":

@@ -26,9 +26,10 @@ class Member:
     seat: int
     joined: int = 0
     left: int | None = None
+    away: frozenset[int] = frozenset()  # stages in which its part was forgotten: it counts as absent there
 
     def present(self, stage: int) -> bool:
-        return self.joined <= stage and (self.left is None or stage < self.left)
+        return self.joined <= stage and (self.left is None or stage < self.left) and stage not in self.away
 
 
 @dataclass(frozen=True)
@@ -45,14 +46,23 @@ class Stage:
 
 @dataclass(frozen=True)
 class Change:
-    """What a request comes down to: which clients leave, and whose data changes while they stay."""
+    """What a request comes down to: which clients leave, whose data changes while they stay, who is taken out where."""
 
-    leave: frozenset[str]
+    leave: frozenset[str] = frozenset()
     edit: frozenset[str] = frozenset()
+    away: frozenset[tuple[str, int]] = frozenset()  # (client, stage)
 
     @property
     def clients(self) -> frozenset[str]:
-        return self.leave | self.edit
+        return self.leave | self.edit | {client for client, _ in self.away}
+
+    def gone(self, stage: int) -> frozenset[str]:
+        """Who takes no part in the stage any more."""
+        return self.leave | {client for client, at in self.away if at == stage}
+
+    def at(self, stage: int) -> frozenset[str]:
+        """Whose uploads of the stage hold what is to be forgotten."""
+        return self.gone(stage) | self.edit
 
 
 @dataclass(frozen=True)
@@ -204,16 +214,27 @@ class Plan:
 
     def without(self, clients: Collection[str]) -> "Plan":
         """The world in which `clients` never joined: their seats stay empty, nobody moves up."""
+        return self.changed(Change(frozenset(clients)))
+
+    def changed(self, change: Change) -> "Plan":
+        """The world the change asks for: leavers never joined, and whoever is away was not there in that stage."""
+        self._refuse_unknown(change.clients)
+        away: dict[str, set[int]] = {}
+        for client, stage in change.away:
+            away.setdefault(client, set()).add(stage)
+        stay = (m for m in self.members if m.client not in change.leave)
+        return replace(
+            self, members=tuple(replace(m, away=m.away | away[m.client]) if m.client in away else m for m in stay)
+        )
+
+    def _refuse_unknown(self, clients: Collection[str]) -> None:
         unknown = set(clients) - set(self._by_client)
         if unknown:
             raise UnknownClient(unknown, self.clients)
-        return replace(self, members=tuple(m for m in self.members if m.client not in set(clients)))
 
     def next_stage(self, stage: Stage, *, join: Mapping[str, int] | None = None, leave: Collection[str] = ()) -> "Plan":
         """Open a stage: newcomers take the seats given, those who leave keep theirs but take no part."""
-        unknown = set(leave) - set(self._by_client)
-        if unknown:
-            raise UnknownClient(unknown, self.clients)
+        self._refuse_unknown(leave)
         index = len(self.stages)
         kept = tuple(replace(m, left=index) if m.client in set(leave) and m.present(index) else m for m in self.members)
         new = tuple(Member(client, seat, joined=index) for client, seat in (join or {}).items())
@@ -228,9 +249,7 @@ class Plan:
 
         `also` names further rounds to restart from, whose consequences are followed likewise.
         """
-        unknown = change.clients - set(self._by_client)
-        if unknown:
-            raise UnknownClient(unknown, self.clients)
+        self._refuse_unknown(change.clients)
         paths = tuple(influences)
         taints: dict[Cell, Taint] = {}
         while True:
@@ -252,7 +271,7 @@ class Plan:
         paths: tuple[Influence, ...],
         also: Mapping[Cell, int],
     ) -> Taint | None:
-        starts = [r for r in (self.first_round(*cell, change.clients), also.get(cell)) if r is not None]
+        starts = [r for r in (self.first_round(*cell, change.at(cell[0])), also.get(cell)) if r is not None]
         own = min(starts, default=None)
         inherited = [0] if any(p in found for p in self.predecessors(cell)) else []
         inherited += [

@@ -23,6 +23,7 @@ from .base import (
     passphrase,
     progress_bar,
 )
+from .scopes import Label, Samples, SamplesFile, Stages, scope_of
 
 
 @app.command()
@@ -106,6 +107,10 @@ def stage(
 def plan(
     path: Folder,
     client: Clients = None,
+    samples: Samples = None,
+    samples_file: SamplesFile = None,
+    label: Label = None,
+    stages: Stages = None,
     method: MethodName = "exact",
     ratio: Ratio = 2.0,
     interval: Interval = 1,
@@ -120,7 +125,8 @@ def plan(
     """
     calibration = Calibration(ratio, interval, compat, length)  # type: ignore[arg-type]
     with opened(path, data) as space:
-        report = space.plan(client or (), method, calibration)
+        scope = scope_of(client, samples, samples_file, label, stages)
+        report = space.plan(method=method, calibration=calibration, scope=scope)
     answer(report, as_json, present.planned)
 
 
@@ -128,6 +134,10 @@ def plan(
 def forget(
     path: Folder,
     client: Clients = None,
+    samples: Samples = None,
+    samples_file: SamplesFile = None,
+    label: Label = None,
+    stages: Stages = None,
     method: MethodName = "exact",
     ratio: Ratio = 2.0,
     interval: Interval = 1,
@@ -136,13 +146,14 @@ def forget(
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make the federation forget clients. With none named, finish an interrupted forget.
+    """Make the federation forget clients, examples, a class or stages. With none named, finish what was interrupted.
 
-    Example: fedforget forget W --client client-007 --client client-012
+    Example: fedforget forget W --client client-007 --samples 3,5,9
     """
     calibration = Calibration(ratio, interval, compat, length)  # type: ignore[arg-type]
     with opened(path, data) as space, progress_bar() as bar:
-        report = space.forget(client or (), method, calibration, bar)
+        scope = scope_of(client, samples, samples_file, label, stages)
+        report = space.forget(method=method, calibration=calibration, progress=bar, scope=scope)
     answer(report, as_json, present.forgot)
 
 

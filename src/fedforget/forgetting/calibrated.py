@@ -82,7 +82,7 @@ class Calibrating:
     calibration: Calibration
 
     def _retained(self, place: Place) -> tuple[str, ...]:
-        return tuple(c for c in self.work.past.roster(place) if c not in self.work.change.leave)
+        return tuple(c for c in self.work.past.roster(place) if c not in self.work.change.gone(place.stage))
 
     def ask(self, place: Place, start: Params) -> tuple[FitTask, ...]:
         taint = self.work.taints[place.cell]
@@ -100,7 +100,7 @@ class Calibrating:
         stored = self.work.past.measures(place)
         source = self.work.past.source(place)  # lengths borrowed before are borrowed still
         if self.calibration.compat == "released":
-            model = released_step(start, uploads, stored, self.work.change.leave, self.settings.weighted)
+            model = released_step(start, uploads, stored, self.work.change.gone(place.stage), self.settings.weighted)
             return Round(place, start, uploads, model, absent, cost, "calibrated", source)
         scaled, left_out = rescale(start, uploads, [stored.norm(u.client) for u in uploads])
         model = average(start, scaled, self.settings.weighted)
@@ -116,9 +116,10 @@ def prepares(work: Rebuild, place: Place) -> bool:
 def prepare(work: Rebuild, place: Place, start: Params, weighted: bool) -> Round:
     """eq. prepare: the mean of the retained uploads of the first round; costs no training.
 
+    Whose data changed is left out of this round too: its upload was trained on what is to be forgotten.
     What those uploads carry from an earlier forgetting, borrowed lengths or an approximate residue, goes with them.
     """
-    kept = tuple(u for u in work.past.uploads(place) if u.client not in work.change.clients)
+    kept = tuple(u for u in work.past.uploads(place) if u.client not in work.change.at(place.stage))
     kind: Kind = "calibrated" if work.past.kind(place) == "calibrated" else "prepared"
     return Round(place, start, kept, average(start, kept, weighted), kind=kind, source=work.past.source(place))
 
@@ -143,14 +144,14 @@ def rescale(
 
 
 def released_step(
-    start: Params, uploads: Sequence[Upload], stored: Measures, leave: frozenset[str], weighted: bool
+    start: Params, uploads: Sequence[Upload], stored: Measures, gone: frozenset[str], weighted: bool
 ) -> Params:
     """One round as the public FedEraser code computes it, from the stored inner products alone.
 
     Its "old update" of a layer is mean(retained uploads) − (model after the round): with Δ the stored updates,
     Σ cᵢ·Δᵢ with cᵢ = [i retained]/R − wᵢ, whose length is √(cᵀ·Gram·c).
     """
-    kept = np.array([c not in leave for c in stored.roster], dtype=np.float64)
+    kept = np.array([c not in gone for c in stored.roster], dtype=np.float64)
     if not uploads or not kept.any():
         return start
     weights = np.array(stored.examples if weighted else np.ones(len(kept)), dtype=np.float64)

@@ -15,11 +15,11 @@ NAMES: dict[GuaranteeClass, str] = {
 }
 
 MEANINGS: dict[GuaranteeClass, str] = {
-    "X0": "the leavers never took part in what is served; nothing had to change",
-    "X1": "bit-identical to the run the leavers never joined",
+    "X0": "what is forgotten never took part in what is served; nothing had to change",
+    "X1": "bit-identical to the run that never had what is forgotten",
     "X2": "as exact, but for the conditions listed",
-    "X3": "nothing of the leavers' data is left, but a shorter algorithm than training made the model",
-    "A": "the paper's calibration: stored norms were measured while the leavers took part",
+    "X3": "nothing of what is forgotten is left, but a shorter algorithm than training made the model",
+    "A": "the paper's calibration: stored norms were measured while what is forgotten took part",
     "Q": "the served combination leaves the tainted shards out: exact for what is served",
 }
 

@@ -63,7 +63,7 @@ def prepare_work(method: Method, plan: Plan, past: Past, change: Change) -> Rebu
         taints = touched_back_to_plain(plan, past, change)
     else:
         taints = touched(plan, past, change)
-    return Rebuild(plan, plan.without(change.leave), change, past, taints)
+    return Rebuild(plan, plan.changed(change), change, past, taints)
 
 
 def forget(
@@ -121,7 +121,7 @@ def _round_epochs(
         return 0
     if method.algorithm == "clean":
         return calibration.epochs(settings.epochs) * len(work.after.cohort(*place))
-    retained = [c for c in work.past.roster(place) if c not in work.change.leave]
+    retained = [c for c in work.past.roster(place) if c not in work.change.gone(place.stage)]
     return calibration.epochs(settings.epochs) * len(retained)
 
 
@@ -144,22 +144,32 @@ def assess(
 ) -> Guarantee:
     """The class the outcome has earned, and why. `conditions`: what the engine knows to have changed."""
     calibration = calibration or Calibration()
+    who, what = _forgotten(work.change)
     if not work.taints:
-        return Guarantee("X0", "no leaver was ever drawn into a recorded round")
+        return Guarantee("X0", f"no {who} was ever drawn into a recorded round")
     merged = merged_taints(work)
-    note = f"; a merged hand-over carried the leavers into {merged}" if merged else ""
+    note = f"; a merged hand-over carried the {who}s into {merged}" if merged else ""
     if method.grade == "X1":
         lost = conditions + _lost(work, rebuilt)
         where = _restarts(work)
         if lost:
             return Guarantee("X2", f"restarted {where}, but conditions changed{note}", lost)
-        return Guarantee("X1", f"restarted {where}, before any leaver took part{note}")
+        return Guarantee("X1", f"restarted {where}, before any {what}{note}")
     if method.grade == "X3":
         if method.algorithm == "scratch":
             return Guarantee("X3", f"retrained from scratch by another algorithm than training ({method.solver}){note}")
         lengths = f"a public constant, {calibration.length:g}" if calibration.length is not None else _lenders(work)
         return Guarantee("X3", f"{_restarts(work)}; step lengths from {lengths}{note}")
-    return Guarantee("A", f"stored step lengths were measured while the leavers took part{note}")
+    return Guarantee("A", f"stored step lengths were measured while the {who}s took part{note}")
+
+
+def _forgotten(change: Change) -> tuple[str, str]:
+    """What is forgotten, in a word, and what it did first."""
+    if change.leave and not change.edit | change.away:
+        return "leaver", "leaver took part"
+    if change.edit and not change.leave | change.away:
+        return "forgotten example", "forgotten example was used"
+    return "forgotten part", "forgotten part was played"
 
 
 def _lenders(work: Rebuild) -> str:
@@ -185,7 +195,9 @@ def _lost(work: Rebuild, rebuilt: Sequence[Attended]) -> tuple[str, ...]:
     for cell, taint in sorted(work.taints.items()):
         for index in range(taint.round, work.past.rounds(cell)):
             place = Place(*cell, index)
-            found += [f"{c} had been lost in {place}" for c in work.past.lost(place) if c not in work.change.leave]
+            found += [
+                f"{c} had been lost in {place}" for c in work.past.lost(place) if c not in work.change.gone(place.stage)
+            ]
     return tuple(found)
 
 

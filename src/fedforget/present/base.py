@@ -3,6 +3,8 @@
 from rich.console import Console
 from rich.table import Table
 
+from ..forgetting.guarantee import MEANINGS, NAMES, GuaranteeClass
+
 
 def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
     found = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
@@ -13,6 +15,13 @@ def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
 
 def say(out: Console, text: str) -> None:
     out.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def promise(out: Console, grade: GuaranteeClass, reason: str, conditions: tuple[str, ...]) -> None:
+    say(out, f"Guarantee {grade} ({NAMES[grade]}): {MEANINGS[grade]}.")
+    say(out, f"  Because: {reason}.")
+    for condition in conditions:
+        say(out, f"  But: {condition}.")
 
 
 def size(count: int) -> str:

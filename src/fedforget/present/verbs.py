@@ -2,7 +2,6 @@
 
 from rich.console import Console
 
-from ..forgetting.guarantee import MEANINGS, NAMES, GuaranteeClass
 from ..workspace.reports import (
     EvaluateReport,
     ForgetReport,
@@ -15,7 +14,7 @@ from ..workspace.reports import (
     TrainReport,
     VerifyReport,
 )
-from .base import part, say, size, table
+from .base import part, promise, say, size, table
 
 
 def made(out: Console, report: StatusReport) -> None:
@@ -48,7 +47,9 @@ def _reach(reach: Reach) -> str:
 
 
 def planned(out: Console, report: PlanReport) -> None:
-    say(out, f"Forgetting {', '.join(report.clients)} by {report.method} would")
+    say(out, f"Forgetting {report.scope or ', '.join(report.clients)} by {report.method} would")
+    if report.examples:
+        say(out, f"  drop {report.examples} examples of clients that stay")
     if not report.touches:
         say(out, "  touch nothing")
     for reach in report.touches:
@@ -57,18 +58,14 @@ def planned(out: Console, report: PlanReport) -> None:
     say(out, f"  cost {report.client_epochs} client-epochs in {report.rounds} shard rounds{time}")
     for shard in report.ends:
         say(out, f"  end shard {shard}: nobody would be left in it; the others serve on")
-    _guarantee(out, report.guarantee.grade, report.guarantee.reason, report.guarantee.conditions)
-
-
-def _guarantee(out: Console, grade: GuaranteeClass, reason: str, conditions: tuple[str, ...]) -> None:
-    say(out, f"Guarantee {grade} ({NAMES[grade]}): {MEANINGS[grade]}.")
-    say(out, f"  Because: {reason}.")
-    for condition in conditions:
-        say(out, f"  But: {condition}.")
+    promise(out, report.guarantee.grade, report.guarantee.reason, report.guarantee.conditions)
 
 
 def forgot(out: Console, report: ForgetReport) -> None:
-    say(out, f"Forgot {', '.join(report.clients)} by {report.method} (request {report.request}).")
+    what = report.scope or ", ".join(report.clients)
+    say(out, f"Forgot {what} by {report.method} (request {report.request}).")
+    if report.examples:
+        say(out, f"  {report.examples} examples of clients that stay were dropped")
     for reach in report.touches:
         say(out, f"  made again {_reach(reach)}")
     say(out, f"  {report.client_epochs} client-epochs, {report.wall_seconds:.1f} s")
@@ -82,7 +79,7 @@ def forgot(out: Console, report: ForgetReport) -> None:
             say(out, f"  shard {shard}: model {(old or '-')[:16]} became {new[:16]}")
     owed = f", {report.slices_owed} owed by holders that are away" if report.slices_owed else ""
     say(out, f"  {report.keys_destroyed} keys destroyed, {report.slices_deleted} slices deleted{owed}")
-    _guarantee(out, report.guarantee.grade, report.guarantee.reason, report.guarantee.conditions)
+    promise(out, report.guarantee.grade, report.guarantee.reason, report.guarantee.conditions)
 
 
 def status(out: Console, report: StatusReport) -> None:
@@ -99,6 +96,12 @@ def status(out: Console, report: StatusReport) -> None:
         f"Stored: server {size(report.server_bytes)}, fullest holder {size(report.holder_bytes)}, "
         f"in all {size(report.total_bytes)}; key epoch {report.epoch}",
     )
+    if report.served is not None:
+        say(out, f"Served: {report.served}")
+    elif report.left_out:
+        say(out, "Served: nothing; every shard is left out until what is asked for is carried out")
+    for shard, requests in report.left_out:
+        say(out, f"  shard {shard} is quarantined for {', '.join(requests)}")
     if report.forgotten:
         say(out, f"Forgotten: {', '.join(report.forgotten)}")
     if report.unfinished:
@@ -147,3 +150,5 @@ def evaluated(out: Console, report: EvaluateReport) -> None:
         )
     out.print(rows)
     say(out, f"Accuracy on {report.test_examples} test examples, and on those of present and forgotten clients.")
+    if report.guarantee is not None:
+        say(out, f"Combinations: {report.guarantee}")

@@ -15,12 +15,13 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from ..errors import Damaged, LedgerTooNew, StorageFull, WorkspaceBusy
+from ..errors import Damaged, LedgerTooNew, LedgerTooOld, StorageFull, WorkspaceBusy
 from ..federation import Place
 from ..manifest import Bundle, Entry, Label, Record, RoundRow
 from ..plan import Cell, Member, Stage
+from ..requests.times import spell
 from ..slices import VACANT, SliceKey
-from . import rows, tables
+from . import database, erasures, exports, queue, rows, tables
 from .disk import Probe, _quiet
 
 Clock = Callable[[], datetime]
@@ -50,6 +51,10 @@ class Request:
     body: Mapping[str, Any]
 
 
+def _alone(db: sa.Connection, rebuild: int) -> None:
+    """It answers nothing in the queue."""
+
+
 @dataclass(frozen=True)
 class Ledger:
     engine: sa.Engine
@@ -60,8 +65,14 @@ class Ledger:
     # --- opening ------------------------------------------------------------------------------------------
 
     @staticmethod
-    def create(url: str, settings: Mapping[str, Any], probe: Probe = _quiet, clock: Clock = _now) -> "Ledger":
-        ledger = Ledger(_engine(url), url, probe, clock)
+    def create(
+        url: str,
+        settings: Mapping[str, Any],
+        probe: Probe = _quiet,
+        clock: Clock = _now,
+        password: str | None = None,
+    ) -> "Ledger":
+        ledger = Ledger(database.engine(url, password), url, probe, clock)
         with ledger.transaction("create") as db:
             tables.schema.create_all(db)
             _set(db, "version", tables.VERSION)
@@ -71,14 +82,16 @@ class Ledger:
         return ledger
 
     @staticmethod
-    def open(url: str, probe: Probe = _quiet, clock: Clock = _now) -> "Ledger":
-        ledger = Ledger(_engine(url), url, probe, clock)
+    def open(url: str, probe: Probe = _quiet, clock: Clock = _now, password: str | None = None) -> "Ledger":
+        ledger = Ledger(database.engine(url, password), url, probe, clock)
         try:
             version = ledger.get("version")
             if not isinstance(version, int):
                 raise Damaged(ledger.name, "a version number", repr(version))
             if version > tables.VERSION:
                 raise LedgerTooNew(ledger.name, version, tables.VERSION)
+            if version < tables.VERSION:
+                raise LedgerTooOld(ledger.name, version, tables.VERSION)
         except BaseException:
             ledger.close()
             raise
@@ -98,7 +111,7 @@ class Ledger:
     @contextmanager
     def transaction(self, name: str) -> Iterator[sa.Connection]:
         """All of it or nothing; the commit is announced to the probe."""
-        with self._faults(), self.engine.begin() as db:
+        with self._faults(), database.writing(self.engine) as db:
             yield db
             self.probe("commit", name)
 
@@ -111,8 +124,11 @@ class Ledger:
             said = str(fault.orig)
             if "disk is full" in said:
                 raise StorageFull(self.name) from fault
-            if "is locked" in said:
+            if "is locked" in said or "lock timeout" in said:
                 raise WorkspaceBusy(self.name, "another process") from fault
+            away = database.unreachable(self.name, fault)
+            if away is not None:
+                raise away from fault
             raise Damaged(self.name, "a database", said) from fault
         except OSError as fault:
             if fault.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -127,6 +143,12 @@ class Ledger:
                 yield
         except (ValueError, TypeError, LookupError, AttributeError) as fault:
             raise Damaged(self.name, "rows as they were written", f"{type(fault).__name__}: {fault}") from fault
+
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """Several looks at one moment."""
+        with self._legible(), self.engine.connect() as db:
+            yield db
 
     # --- reading ------------------------------------------------------------------------------------------
 
@@ -155,6 +177,12 @@ class Ledger:
         with self.transaction("put") as db:
             _set(db, key, value)
 
+    def declare(self, key: str, value: Any) -> None:
+        """A value the operator answers for: an event says when it came to be so."""
+        with self.transaction("declare") as db:
+            _set(db, key, value)
+            self._append(db, "declared", {key: value})
+
     def _all(self, statement: sa.Select[Any]) -> list[Mapping[str, Any]]:
         with self._legible(), self.engine.connect() as db:
             return [dict(row) for row in db.execute(statement).mappings()]
@@ -167,7 +195,8 @@ class Ledger:
     def members(self) -> tuple[tuple[Member, int | None], ...]:
         """Every seat ever given, and the request that emptied it."""
         query = sa.select(tables.members).order_by(tables.members.c.seat)
-        return tuple(self._each(query, lambda r: (rows.read_member(r), r["forgotten"])))
+        away = erasures.absences(self)
+        return tuple(self._each(query, lambda r: (rows.read_member(r, away.get(r["client"], ())), r["forgotten"])))
 
     def stages(self) -> tuple[Stage, ...]:
         return tuple(self._each(sa.select(tables.stages).order_by(tables.stages.c.stage), rows.read_stage))
@@ -187,11 +216,16 @@ class Ledger:
         return tuple(self._each(query, lambda r: rows.read_bundle(federation, r)))
 
     def debts(self) -> tuple[SliceKey, ...]:
-        return tuple(sorted(self._each(sa.select(tables.debts), rows.read_debt)))
+        with self._legible():
+            return tuple(sorted(self._each(sa.select(tables.debts), rows.read_debt)))
 
     def requests(self) -> tuple[Request, ...]:
         query = sa.select(tables.requests).order_by(tables.requests.c.id)
         return tuple(self._each(query, lambda r: Request(r["id"], r["state"], r["body"])))
+
+    def request(self, id: int) -> Request:
+        (row,) = self._all(sa.select(tables.requests).where(tables.requests.c.id == id))
+        return Request(row["id"], row["state"], row["body"])
 
     def height(self) -> int:
         """How many events there are: whoever reads without a lock sees by it that something changed meanwhile."""
@@ -217,8 +251,9 @@ class Ledger:
                 if m.client in known:
                     db.execute(sa.update(tables.members).where(tables.members.c.client == m.client).values(left=m.left))
                 else:
-                    db.execute(sa.insert(tables.members).values(**asdict(m)))
+                    db.execute(sa.insert(tables.members).values(**rows.member_row(m)))
             self._append(db, "stage", {"stage": index, **asdict(stage)})
+            queue.go_back(db, self.log, "planned", "quarantined")  # their clients taint the new stage too
 
     # --- rounds -------------------------------------------------------------------------------------------
 
@@ -274,13 +309,24 @@ class Ledger:
 
     # --- forgetting ---------------------------------------------------------------------------------------
 
-    def open_request(self, body: Mapping[str, Any]) -> Request:
+    def open_request(self, body: Mapping[str, Any], enter: Callable[[sa.Connection, int], None] = _alone) -> Request:
+        """`enter` puts what it answers into the queue, or takes it on there, within the same transaction."""
         with self.transaction("request") as db:
             last = db.scalar(sa.select(sa.func.max(tables.requests.c.id))) or 0
             row = {"id": last + 1, "state": "rebuilding", "body": dict(body)}
             db.execute(sa.insert(tables.requests).values(**row))
             self._append(db, "requested", {"request": last + 1})
+            enter(db, last + 1)
         return Request(last + 1, "rebuilding", body)
+
+    def widen(self, request: Request, body: Mapping[str, Any], enter: Callable[[sa.Connection, int], None]) -> Request:
+        """Requests that came while the rebuild runs join it."""
+        with self.transaction("widen") as db:
+            r = tables.requests
+            db.execute(sa.update(r).where(r.c.id == request.id).values(body=dict(body)))
+            self._append(db, "widened", {"request": request.id})
+            enter(db, request.id)
+        return Request(request.id, request.state, body)
 
     def refuse(self, request: Request, why: str) -> tuple[SliceKey, ...]:
         """A request that cannot be carried out: what was made for it goes, and its slices are owed deletion."""
@@ -294,6 +340,7 @@ class Ledger:
             db.execute(sa.update(r).where(r.c.id == request.id).values(state="refused", body=body))
             _owe(db, owed)
             self._append(db, "refused", {"request": request.id, "why": why})
+            queue.gave_up(db, self.log, request.id, why)
         return tuple(owed)
 
     def switch(
@@ -318,20 +365,29 @@ class Ledger:
             for client in request.body["leave"]:
                 m = tables.members
                 db.execute(sa.update(m).where(m.c.client == client).values(forgotten=request.id))
-            done = {**request.body, "outcome": dict(outcome)}
+            erasures.enter(db, request.id, request.body)
+            done = {**request.body, "outcome": dict(outcome), "epoch": epoch}
             r = tables.requests
             db.execute(sa.update(r).where(r.c.id == request.id).values(state="executed", body=done))
             _set(db, "epoch", epoch)
             _owe(db, owed)
             self._append(db, "forgotten", {"request": request.id, "epoch": epoch, **outcome})
+            queue.carried_out(db, self.log, request.id, spell(self.clock()))
+        with self._faults():
+            database.settle(self.engine)
 
     def pay(self, keys: Iterable[SliceKey]) -> None:
         """Deletions that holders acknowledged."""
         with self.transaction("pay") as db:
             _forgive(db, keys)
 
-    def reset_after_restore(self, epoch: int, forgotten: Sequence[str]) -> tuple[SliceKey, ...]:
-        """An old backup: its keys are gone with their epoch. Empty the history, empty the seats that must be."""
+    def reset_after_restore(
+        self, epoch: int, forgotten: Sequence[str], replayed: Mapping[str, Any] | None = None
+    ) -> tuple[SliceKey, ...]:
+        """An old backup: its keys are gone with their epoch. Empty the history, empty the seats that must be.
+
+        `replayed`: the drops and absences it does not know of.
+        """
         with self.transaction("restore") as db:
             owed = [
                 k for b in db.execute(sa.select(tables.bundles)).mappings() for k in rows.read_bundle("", dict(b)).keys
@@ -340,14 +396,21 @@ class Ledger:
                 db.execute(sa.delete(table))
             m = tables.members
             db.execute(sa.update(m).where(m.c.client.in_(forgotten), m.c.forgotten.is_(None)).values(forgotten=0))
+            erasures.enter(db, 0, {"leave": forgotten, **(replayed or {})})
+            exports.restored(db)
             r = tables.requests
             db.execute(sa.update(r).where(r.c.state == "rebuilding").values(state="overtaken"))
             _set(db, "epoch", epoch)
             _owe(db, owed)
             self._append(db, "restored", {"epoch": epoch, "forgotten": len(forgotten)})
+            queue.go_back(db, self.log, "planned", "quarantined", "rebuilding")
         return tuple(owed)
 
     # --- the chain ----------------------------------------------------------------------------------------
+
+    def log(self, db: sa.Connection, kind: str, body: Mapping[str, Any]) -> None:
+        """An event of the queue's, within its transaction."""
+        self._append(db, kind, body)
 
     def _append(self, db: sa.Connection, kind: str, body: Mapping[str, Any]) -> None:
         e = tables.events
@@ -376,21 +439,6 @@ def event_hash(seq: int, time: str, kind: str, body: str, previous: str) -> str:
 
 
 # --- statements ---------------------------------------------------------------------------------------------
-
-
-def _engine(url: str) -> sa.Engine:
-    engine = sa.create_engine(url, poolclass=sa.pool.StaticPool if ":memory:" in url else None)
-    if engine.dialect.name == "sqlite":
-        sa.event.listen(engine, "connect", _sqlite_settings)
-    return engine
-
-
-def _sqlite_settings(connection: Any, _: Any) -> None:
-    """Rollback journal, synced to the last byte; deleted content overwritten; no memory map."""
-    cursor = connection.cursor()
-    for pragma in ("journal_mode=DELETE", "synchronous=EXTRA", "secure_delete=ON", "foreign_keys=ON", "mmap_size=0"):
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()
 
 
 def _in_force(table: sa.Table, pending: int | None) -> sa.ColumnElement[bool]:

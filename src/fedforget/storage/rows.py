@@ -1,6 +1,6 @@
 """Manifest values as table rows, and back."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -16,9 +16,14 @@ def where(place: Place, generation: int) -> Row:
     return {"stage": place.stage, "shard": place.shard, "round": place.round, "generation": generation}
 
 
-def read_member(row: Mapping[str, Any]) -> Member:
+def member_row(member: Member) -> Row:
+    """Where it is away is a fact of its own."""
+    return {"client": member.client, "seat": member.seat, "joined": member.joined, "left": member.left}
+
+
+def read_member(row: Mapping[str, Any], away: Collection[int] = ()) -> Member:
     left = None if row["left"] is None else int(row["left"])
-    return Member(row["client"], int(row["seat"]), int(row["joined"]), left)
+    return Member(row["client"], int(row["seat"]), int(row["joined"]), left, frozenset(away))
 
 
 def read_stage(row: Mapping[str, Any]) -> Stage:

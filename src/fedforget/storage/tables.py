@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-VERSION = 1
+VERSION = 2
 
 schema = sa.MetaData()
 
@@ -101,6 +101,51 @@ requests = sa.Table(
     sa.Column("body", sa.JSON, nullable=False),
 )
 
+# What clients no longer train on, at which stages they no longer count, and what they committed to be left with.
+
+drops = sa.Table(
+    "drops",
+    schema,
+    sa.Column("client", sa.String(64), primary_key=True),
+    sa.Column("example", sa.Integer, primary_key=True, autoincrement=False),  # as the client numbers them
+    sa.Column("request", sa.Integer, nullable=False),
+)
+
+absences = sa.Table(
+    "absences",
+    schema,
+    sa.Column("client", sa.String(64), primary_key=True),
+    sa.Column("stage", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("request", sa.Integer, nullable=False),
+)
+
+holdings = sa.Table(
+    "holdings",
+    schema,
+    sa.Column("client", sa.String(64), primary_key=True),
+    sa.Column("request", sa.Integer, nullable=False),
+    sa.Column("commitment", sa.String(80), nullable=False),
+    sa.Column("salt", sa.String(64)),  # known where the data are here; else the client's own
+    sa.Column("examples", sa.Integer),
+)
+
+# Who was given which models when. `told`: of all forgotten up to that rebuild.
+exports = sa.Table(
+    "exports",
+    schema,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("time", sa.String(40), nullable=False),
+    sa.Column("recipient", sa.String(128), nullable=False),
+    sa.Column("combine", sa.String(16), nullable=False),
+    sa.Column("digest", sa.String(64), nullable=False),
+    sa.Column("generation", sa.Integer, nullable=False),
+    sa.Column("rebuild", sa.Integer, nullable=False),  # the last that had been carried out by then
+    sa.Column("cells", sa.JSON, nullable=False),  # [stage, shard, rounds]: all whose training went into it
+    sa.Column("restored", sa.Boolean, nullable=False),  # the ledger has since come back from a backup
+    sa.Column("told", sa.Integer),
+    sa.Index("ix_exports_recipient", "recipient", "digest"),
+)
+
 events = sa.Table(
     "events",
     schema,
@@ -110,4 +155,66 @@ events = sa.Table(
     sa.Column("body", sa.Text, nullable=False),
     sa.Column("previous", sa.String(64), nullable=False),
     sa.Column("hash", sa.String(64), nullable=False),
+)
+
+# --- who may ask, and what was asked (requests above are rebuilds: each carries out a batch of these) --------
+
+enrolments = sa.Table(
+    "enrolments",
+    schema,
+    sa.Column("key", sa.String(80), primary_key=True),  # one key, one role, for good
+    sa.Column("role", sa.String(16), nullable=False),
+    sa.Column("client", sa.String(64), nullable=False),  # its name; for operators and auditors theirs
+    sa.Column("enrolled", sa.String(20), nullable=False),
+    sa.Column("revoked", sa.String(20)),
+    sa.Index("ix_enrolments_client", "client"),
+)
+
+queue = sa.Table(
+    "queue",
+    schema,
+    sa.Column("number", sa.Integer, primary_key=True),  # in order of receipt
+    sa.Column("id", sa.String(64), nullable=False, unique=True),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("digest", sa.String(64), nullable=False),  # of what was signed
+    sa.Column("document", sa.Text, nullable=False),
+    sa.Column("key", sa.String(80), nullable=False),  # that signed it; empty for the custodian's own hand
+    sa.Column("signature", sa.String(128), nullable=False),
+    sa.Column("received", sa.String(20), nullable=False),
+    sa.Column("authorised", sa.String(20)),
+    sa.Column("executed", sa.String(20)),
+    sa.Column("warn", sa.String(20), index=True),  # when to warn next; none once the legal clock has stopped
+    sa.Column("rebuild", sa.Integer, sa.ForeignKey("requests.id"), index=True),
+    sa.Column("reason", sa.Text),  # why it is on hold, rejected, or needs a human
+    sa.Index("ix_queue_state", "state", "number"),
+)
+
+verdicts = sa.Table(
+    "verdicts",
+    schema,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("request", sa.Integer, sa.ForeignKey("queue.number"), nullable=False, index=True),
+    sa.Column("verdict", sa.String(16), nullable=False),
+    sa.Column("time", sa.String(20), nullable=False),
+    sa.Column("document", sa.Text, nullable=False),
+    sa.Column("key", sa.String(80), nullable=False),
+    sa.Column("signature", sa.String(128), nullable=False),
+)
+
+nonces = sa.Table(
+    "nonces",
+    schema,
+    sa.Column("key", sa.String(80), primary_key=True),
+    sa.Column("nonce", sa.String(32), primary_key=True),
+    sa.Column("digest", sa.String(64), nullable=False),  # of the one document it was used for
+)
+
+# Shards of a stage that are left out of what is served until the request is carried out.
+quarantined = sa.Table(
+    "quarantined",
+    schema,
+    sa.Column("request", sa.String(64), primary_key=True),
+    sa.Column("stage", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("shard", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("since", sa.String(40), nullable=False),
 )

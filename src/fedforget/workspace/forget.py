@@ -1,7 +1,7 @@
 """Forget: the request's way from the plan to the switch, each step durable, each resumable."""
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,43 +17,65 @@ from ..forgetting import (
     method_named,
     prepare_work,
 )
+from ..forgetting.rebuild import touched
 from ..manifest import Label
 from ..params import Params
 from ..plan import Cell, Change, Taint
+from ..requests import Scope
 from ..sealing import Vault
 from ..slices import ALL_SHARDS, SliceKey
 from ..storage.ledger import Request
+from ..storage.queue import Db
 from . import seats, settle
 from .progress import Progress, by_index
 from .reports import ForgetReport, Reach
+from .scopes import Erasure, Ground, Part, settled, stones
 from .state import State
 
 if TYPE_CHECKING:
     from .workspace import Workspace
 
 
-def open_request(space: "Workspace", change: Change, method: str, calibration: Calibration) -> Request:
-    """Enter the request once it is known that it can be carried out."""
+Enter = Callable[[Db, int], None]
+Join = Callable[[Request, State, Rebuild], bool]
+
+
+def nobody_joins(request: Request, state: State, work: Rebuild) -> bool:
+    return False
+
+
+def check(space: "Workspace", change: Change, method: str, calibration: Calibration) -> State:
+    """Raises what would stop it half-way."""
     row, state = method_named(method), space.state()
     work = prepare_work(row, state.plan, state.past, change)
-    estimate(row, work, space.settings.training, calibration)  # raises what would stop it half-way
+    estimate(row, work, space.settings.training, calibration)
     _begin_at_all(state, row, work)
     space.keys.tombstones()  # damaged ones are said now, not when all is made
+    return state
+
+
+def open_request(space: "Workspace", part: Part, method: str, calibration: Calibration, enter: Enter) -> Request:
+    """Enter the rebuild, with what it answers, once it is known that it can be carried out."""
+    state = check(space, part.change, method, calibration)
     body = {
-        "leave": sorted(change.leave),
-        "edit": sorted(change.edit),
+        **settled(space, Ground.of(space), part).body,
         "method": method,
         "calibration": asdict(calibration),
         "before": digests(state),
     }
-    return space.ledger.open_request(body)
+    return space.ledger.open_request(body, enter)
 
 
-def same_request(request: Request, leave: tuple[str, ...], method: str, calibration: Calibration | None) -> bool:
+def widened(request: Request, joint: Part) -> Mapping[str, Any]:
+    """What a rebuild is for once others have joined it; `asked` stays what it was opened for."""
+    return {**request.body, "leave": sorted(joint.leave)}
+
+
+def same_request(request: Request, scope: Scope, method: str, calibration: Calibration | None) -> bool:
     """Whether this is what was asked for when the request was opened."""
     how = request.body["calibration"] if calibration is None else asdict(calibration)
-    asked = (tuple(request.body["leave"]), request.body["method"], request.body["calibration"])
-    return (leave, method, how) == asked
+    opened = (request.body["asked"], request.body["method"], request.body["calibration"])
+    return ([scope.to_document()], method, how) == opened
 
 
 def _begin_at_all(state: State, method: Method, work: Rebuild) -> None:
@@ -66,18 +88,24 @@ def _begin_at_all(state: State, method: Method, work: Rebuild) -> None:
             state.past.uploads(place)
 
 
-def carry_out(space: "Workspace", request: Request, progress: Progress) -> ForgetReport:
-    """Rebuild what is tainted, switch, delete. May be called again after any interruption."""
+def carry_out(space: "Workspace", request: Request, progress: Progress, join: Join = nobody_joins) -> ForgetReport:
+    """Rebuild what is tainted, switch, delete. May be called again after any interruption.
+
+    `join` is asked between rounds, and says whether others have joined: then the rebuild goes on for them too.
+    """
     began = time.perf_counter()
     state = space.state()
     method, calibration = method_named(request.body["method"]), Calibration(**request.body["calibration"])
-    change = Change(frozenset(request.body["leave"]), frozenset(request.body["edit"]))
     try:
-        work = prepare_work(method, state.plan, state.past, change)
-        rebuild(space, state, request, method, calibration, work, progress)
+        while True:
+            erasure = Erasure.of(request)
+            work = prepare_work(method, state.plan, state.past, erasure.change)
+            if not rebuild(space, state, request, method, calibration, work, progress, join):
+                break
+            request = space.ledger.request(request.id)
         vault, rewrapped = new_epoch(space, state, request, work)
     except (Damaged, Unrecoverable, SealBroken, NoReference) as fault:
-        if not settle.buried(space, change.leave):  # past its tombstones a request is only ever finished
+        if not settle.buried(space, erasure):  # past its tombstones a request is only ever finished
             seats.delete(space, space.ledger.refuse(request, str(fault)))
         raise
     made = tuple(space.ledger.rounds(request.id).values())
@@ -85,8 +113,9 @@ def carry_out(space: "Workspace", request: Request, progress: Progress) -> Forge
     outcome: dict[str, Any] = {
         "guarantee": asdict(guarantee),
         "touches": [asdict(r) for r in reaches(work)],
+        "held": [[*cell, taint.round] for cell, taint in sorted(touched(state.plan, state.past, work.change).items())],
     }
-    space.keys.bury(space.settings.federation, request.body["leave"])
+    space.keys.keep(stones(space.settings.federation, erasure))
     firsts = {cell: taint.round for cell, taint in work.taints.items()}
     space.ledger.switch(request, firsts, rewrapped, vault.epoch, outcome, space.settings.federation)
     destroyed = sum(_tainted(label, work.taints) for label in state.records)
@@ -97,7 +126,7 @@ def carry_out(space: "Workspace", request: Request, progress: Progress) -> Forge
     seats.vacate(space, after, after.forgotten)
     return ForgetReport(
         request.id,
-        tuple(sorted(change.leave)),
+        tuple(sorted(erasure.change.clients)),
         method.name,
         guarantee,
         reaches(work),
@@ -112,6 +141,8 @@ def carry_out(space: "Workspace", request: Request, progress: Progress) -> Forge
         len(debts) - len(owed),
         len(owed),
         tuple(sorted({s for (t, s) in work.emptied if t == state.stage and not after.plan.living(t, s)})),
+        erasure.words,
+        sum(map(len, erasure.drops.values())),
     )
 
 
@@ -123,8 +154,12 @@ def rebuild(
     calibration: Calibration,
     work: Rebuild,
     progress: Progress,
-) -> None:
-    """Make the tainted rounds again as pending ones, going on from the last that was kept."""
+    join: Join,
+) -> bool:
+    """Make the tainted rounds again as pending ones, going on from the last that was kept.
+
+    Stops where somebody joins, and says so.
+    """
     pending = space.state(request.id)
     done: dict[Cell, tuple[int, Params]] = {}
     for cell in {p.cell for p in pending.rows}:
@@ -135,7 +170,8 @@ def rebuild(
     finished = len(pending.rows)
     paid: Collection[SliceKey] = ()
     progress("forgetting", finished, total)
-    march = forget(method, space.cohort, space.learner, work, space.settings.training, calibration)
+    engine = space.engine(Erasure.of(request).drops)
+    march = forget(method, engine, space.learner, work, space.settings.training, calibration)
     for group in by_index(march, lambda stage, index: _shards_at(work, stage, index)):
         dropped = _tainted_shards(work, group[0].place.stage, group[0].place.round)
         generation = state.vault.epoch + 1
@@ -144,8 +180,12 @@ def rebuild(
         )
         finished += len(group)
         progress("forgetting", finished, total)
+        if join(request, state, work):
+            space.ledger.pay(paid)
+            return True
     if space.settings.keeping.layout == "cross":
         _drop_emptied_lanes(space, state, request, work)
+    return False
 
 
 def _shards_at(work: Rebuild, stage: int, index: int) -> int:

@@ -1,22 +1,24 @@
 """Inspect: what a workspace is, would do and is worth. Nothing here changes anything."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import NobodyLeft
 from ..evaluation.combination import pool
 from ..evaluation.quality import accuracy, loss
 from ..examples import Examples
+from ..federation import Place, Round
 from ..forgetting import Calibration, Method, estimate, prepare_work, standing
 from ..params import mean
-from ..plan import Change
 from ..slices import HEAD, SERVER
+from ..storage import erasures
 from .forget import reaches
 from .progress import Progress
-from .reports import EvaluateReport, PlanReport, Score, ShardStatus, StatusReport
+from .reports import EvaluateReport, PlanReport, Score, ShardStatus, StatusReport, TrainReport
+from .scopes import Erasure, asked, effective
+from .serving import served, serving
 from .state import State, unfinished
 
 if TYPE_CHECKING:
@@ -25,12 +27,12 @@ if TYPE_CHECKING:
 Said = NDArray[Any]
 
 
-def plan_report(space: "Workspace", change: Change, method: Method, calibration: Calibration) -> PlanReport:
+def plan_report(space: "Workspace", erasure: Erasure, method: Method, calibration: Calibration) -> PlanReport:
     state = space.state()
-    work = prepare_work(method, state.plan, state.past, change)
+    work = prepare_work(method, state.plan, state.past, erasure.change)
     found = estimate(method, work, space.settings.training, calibration)
     return PlanReport(
-        tuple(sorted(change.clients)),
+        tuple(sorted(erasure.change.clients)),
         method.name,
         reaches(work),
         found.rounds,
@@ -38,6 +40,8 @@ def plan_report(space: "Workspace", change: Change, method: Method, calibration:
         _seconds(state, found.client_epochs),
         found.guarantee,
         tuple(sorted({s for t, s in work.emptied if t == state.stage and not work.after.living(t, s)})),
+        erasure.words,
+        sum(map(len, erasure.drops.values())),
     )
 
 
@@ -48,9 +52,26 @@ def _seconds(state: State, client_epochs: int) -> float | None:
     return client_epochs * spent / epochs if epochs else None
 
 
+def train_report(stage: int, rounds: Sequence[Round], before: int, after: State) -> TrainReport:
+    return TrainReport(
+        stage,
+        len(rounds),
+        before,
+        sum(r.cost.client_epochs for r in rounds),
+        sum(r.cost.seconds for r in rounds),
+        tuple((a.client, str(r.place), a.why) for r in rounds for a in r.absent),
+        {
+            str(s): after.rows[Place(stage, s, after.done((stage, s)) - 1)].model_digest
+            for s in after.plan.living_shards(stage)
+            if after.done((stage, s))
+        },
+    )
+
+
 def status_report(space: "Workspace", members: bool) -> StatusReport:
     state = space.state()
     request = unfinished(space.ledger)
+    now = serving(space, state)
     server, fullest, total = stored_bytes(state)
     return StatusReport(
         str(space.path),
@@ -63,7 +84,7 @@ def status_report(space: "Workspace", members: bool) -> StatusReport:
         sum(m.present(state.stage) for m in state.plan.members),
         tuple(sorted(state.forgotten)),
         sum(r.state == "executed" for r in space.ledger.requests()),
-        tuple(request.body["leave"]) if request else (),
+        asked(request) if request else (),
         state.vault.epoch,
         len(space.ledger.debts()),
         state.settings.keeping.layout,
@@ -74,6 +95,8 @@ def status_report(space: "Workspace", members: bool) -> StatusReport:
         fullest,
         total,
         tuple((c, state.plan.shard_of(c)) for c in state.plan.clients) if members else (),
+        now.guarantee if now.shards else None,
+        tuple(sorted(now.out.items())),
     )
 
 
@@ -107,27 +130,30 @@ def stored_bytes(state: State) -> tuple[int, int, int]:
 def evaluate_report(space: "Workspace", progress: Progress) -> EvaluateReport:
     """Accuracy of every shard model and every combination, on test, retained and forgotten examples."""
     state, task = space.state(), space.task
-    served = state.served()
-    if not served:
-        raise NobodyLeft("the federation")
-    present = [c for c in state.plan.clients if c in task.examples]
+    now = served(space, state)
+    models = now.models
+    drops = erasures.drops(space.ledger)
+    left = effective(task.examples, drops)
+    present = [c for c in state.plan.clients if c in left]
+    forgotten = [task.examples[c] for c in sorted(state.forgotten) if c in task.examples]
+    forgotten += [task.examples[c].take(sorted(drops[c])) for c in present if c in drops]
     views = {
         "test": task.test,
-        "retained": _sample(_joined(task.examples[c] for c in present), len(task.test)),
-        "forgotten": _joined(task.examples[c] for c in sorted(state.forgotten) if c in task.examples),
+        "retained": _sample(_joined(left[c] for c in present), len(task.test)),
+        "forgotten": _joined(forgotten),
     }
-    average = mean(list(served.values()))
+    average = mean(list(models.values()))
     said: dict[str, list[Said]] = {}
-    for at, model in enumerate([*served.values(), average]):
-        progress("evaluating", at, len(served) + 1)
+    for at, model in enumerate([*models.values(), average]):
+        progress("evaluating", at, len(models) + 1)
         for view, examples in views.items():
             if examples is not None:
                 said.setdefault(view, []).append(space.learner.predict(model, examples.x))
-    scores = [_score(f"shard {shard}", views, {v: p[at] for v, p in said.items()}) for at, shard in enumerate(served)]
+    scores = [_score(f"shard {shard}", views, {v: p[at] for v, p in said.items()}) for at, shard in enumerate(models)]
     scores.append(_score("average", views, {v: p[-1] for v, p in said.items()}))
     pooled: tuple[Literal["ensemble", "vote"], ...] = ("ensemble", "vote")
     scores += [_score(kind, views, {v: pool(kind, p[:-1]) for v, p in said.items()}) for kind in pooled]
-    return EvaluateReport(tuple(scores), len(task.test))
+    return EvaluateReport(tuple(scores), len(task.test), now.guarantee)
 
 
 def _sample(examples: Examples | None, most: int) -> Examples | None:

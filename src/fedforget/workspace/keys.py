@@ -1,7 +1,8 @@
 """Keys: the epoch key in a folder of its own, outside the database and its backups.
 
     KEYS/epoch-3.key        32 random bytes, or a salt if a passphrase makes the key, and a check; mode 0600
-    KEYS/tombstones.json    who was forgotten, as keyed hashes: replayed when an old database is restored
+    KEYS/tombstones.json    who was forgotten, as keyed hashes: replayed when an old database is restored;
+                            of whom only examples or stages were, their numbers after a colon
 
 Destroying an epoch's file destroys every wrapped key of that epoch, wherever copies of the database lie.
 """
@@ -94,7 +95,10 @@ class KeyFolder:
             raise Damaged(path, "a list of keyed hashes", str(fault)) from fault
 
     def bury(self, federation: str, clients: Iterable[str]) -> None:
-        known = self.tombstones() | {tombstone(federation, c) for c in clients}
+        self.keep(tombstone(federation, c) for c in clients)
+
+    def keep(self, stones: Iterable[str]) -> None:
+        known = self.tombstones() | frozenset(stones)
         self.disk.write(self.root / "tombstones.json", json.dumps(sorted(known)).encode(), mode=0o600)
 
 
@@ -103,6 +107,6 @@ def _check(vault: Vault) -> bytes:
     return hashlib.blake2b(b"fedforget", key=vault.key, digest_size=_CHECK).digest()
 
 
-def tombstone(federation: str, client: str) -> str:
-    """A client's name as the tombstones keep it: told only by who knows the name."""
-    return hashlib.blake2b(client.encode(), key=federation.encode()[:64], digest_size=16).hexdigest()
+def tombstone(federation: str, name: str) -> str:
+    """A name as the tombstones keep it: told only by who knows it."""
+    return hashlib.blake2b(name.encode(), key=federation.encode()[:64], digest_size=16).hexdigest()

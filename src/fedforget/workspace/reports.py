@@ -55,6 +55,8 @@ class PlanReport:
     seconds: float | None  # estimate; None where nothing was ever timed
     guarantee: Guarantee
     ends: tuple[int, ...]  # shards nobody would be left in
+    scope: str = ""  # what is to be forgotten, in words
+    examples: int = 0  # how many would be dropped by clients that stay
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ class ForgetReport:
     slices_deleted: int
     slices_owed: int
     ended: tuple[int, ...]
+    scope: str = ""  # what was forgotten, in words
+    examples: int = 0  # how many were dropped by clients that stay
 
 
 @dataclass(frozen=True)
@@ -112,6 +116,53 @@ class StatusReport:
     holder_bytes: int  # the fullest holder
     total_bytes: int
     members: tuple[tuple[str, int], ...] = ()  # client, shard; where asked for
+    served: Guarantee | None = None  # of the combination of what is served; none where nothing is
+    left_out: tuple[tuple[int, tuple[str, ...]], ...] = ()  # shards that are not, and for which requests
+
+
+@dataclass(frozen=True)
+class ExportReport:
+    export: int  # its number in the register
+    path: str
+    recipient: str
+    combine: str
+    digest: str
+    generation: int
+    shards: tuple[int, ...]
+    guarantee: Guarantee
+    bytes: int
+
+
+@dataclass(frozen=True)
+class ServeReport:
+    address: str
+    combine: str
+
+
+@dataclass(frozen=True)
+class ExportRow:
+    export: int
+    time: str
+    recipient: str
+    combine: str
+    digest: str
+    generation: int
+    forgotten: tuple[int, ...]  # the rebuilds since that forgot something in it
+    restored: bool  # a backup came back since: whether anything was, nobody can say
+
+    @property
+    def tell(self) -> bool:
+        return bool(self.forgotten) or self.restored
+
+
+@dataclass(frozen=True)
+class ExportsReport:
+    exports: tuple[ExportRow, ...]
+
+    @property
+    def tell(self) -> tuple[ExportRow, ...]:
+        """Whose recipients must be told."""
+        return tuple(row for row in self.exports if row.tell)
 
 
 @dataclass(frozen=True)
@@ -163,6 +214,7 @@ class Score:
 class EvaluateReport:
     scores: tuple[Score, ...]
     test_examples: int
+    guarantee: Guarantee | None = None  # of the combinations
 
     def score(self, model: str) -> Score:
         for score in self.scores:

@@ -1,12 +1,15 @@
 """Settle: put in order what a crash, an absent holder or a restored backup left behind."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..slices import SliceKey
-from . import seats
+from ..storage import erasures
+from . import scopes, seats
 from .keys import tombstone
 from .state import unfinished
+from .tasks import seat_names
 
 if TYPE_CHECKING:
     from .workspace import Workspace
@@ -30,20 +33,46 @@ def settle(space: "Workspace") -> None:
 
 
 def outdated(space: "Workspace", epoch: int) -> bool:
-    """Whether the database is older than the newest key: its own key is gone, or it does not know who was forgotten.
+    """Whether the database is older than the newest key: its own key is gone, or it does not know what was forgotten.
 
-    A forget that stopped just before its switch has left a newer key and tombstones too, but names whom it is for.
+    A forget that stopped just before its switch has left a newer key and tombstones too, but names what it is for.
     """
     request = unfinished(space.ledger)
-    leaving = set(request.body["leave"]) if request else set()
-    present = {m.client for m, gone in space.ledger.members() if gone is None}
-    return not space.keys.usable(epoch) or bool(buried(space, present - leaving))
+    own = scopes.stones(space.settings.federation, scopes.Erasure.of(request)) if request else ()
+    return not space.keys.usable(epoch) or _unknown(space, space.keys.tombstones() - set(own)).any
 
 
-def buried(space: "Workspace", clients: Iterable[str]) -> list[str]:
-    """Which of them were forgotten, by the tombstones."""
-    stones = space.keys.tombstones()
-    return [c for c in clients if tombstone(space.settings.federation, c) in stones]
+@dataclass(frozen=True)
+class Unknown:
+    """What tombstones say was forgotten and the database does not."""
+
+    clients: tuple[str, ...]
+    drops: Mapping[str, Collection[int]]
+    away: tuple[tuple[str, int], ...]
+
+    @property
+    def any(self) -> bool:
+        return bool(self.clients or self.drops or self.away)
+
+
+def _unknown(space: "Workspace", stones: Collection[str]) -> Unknown:
+    federation = space.settings.federation
+    present = [m for m, gone in space.ledger.members() if gone is None]
+    clients = tuple(m.client for m in present if tombstone(federation, m.client) in stones)
+    if not any(":" in text for text in stones):
+        return Unknown(clients, {}, ())
+    names = sorted({*seat_names(space.settings), *space.task.examples} - set(clients))
+    known = erasures.drops(space.ledger)
+    drops = scopes.graves(federation, stones, names, "examples")
+    drops = {c: rows - known.get(c, frozenset()) for c, rows in drops.items()}
+    stages = scopes.graves(federation, stones, names, "stages")
+    away = tuple((m.client, t) for m in present for t in sorted(stages.get(m.client, frozenset()) - m.away))
+    return Unknown(clients, {c: rows for c, rows in drops.items() if rows}, away)
+
+
+def buried(space: "Workspace", erasure: scopes.Erasure) -> bool:
+    """Whether it has tombstones already."""
+    return bool(space.keys.tombstones() & set(scopes.stones(space.settings.federation, erasure)))
 
 
 def strays(space: "Workspace") -> Iterator[SliceKey]:
@@ -63,4 +92,6 @@ def restore(space: "Workspace", epoch: int) -> None:
     The tombstones are replayed and the history emptied; `train` makes the same models again, bit for bit, without
     the forgotten, for every draw is a function of the seed.
     """
-    space.ledger.reset_after_restore(epoch, buried(space, [m.client for m, _ in space.ledger.members()]))
+    found = _unknown(space, space.keys.tombstones())
+    drops = {client: sorted(rows) for client, rows in found.drops.items()}
+    space.ledger.reset_after_restore(epoch, found.clients, {"drops": drops, "away": found.away})

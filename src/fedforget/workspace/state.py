@@ -89,6 +89,18 @@ class State:
         )
 
 
+def current_plan(settings: FederationSettings, ledger: Ledger) -> Plan:
+    """Who is where, without those who were forgotten."""
+    return Plan(
+        settings.seed,
+        settings.shards,
+        tuple(m for m, forgotten in ledger.members() if forgotten is None),
+        ledger.stages(),
+        settings.participants or None,
+        settings.draw,
+    )
+
+
 def read_state(
     settings: FederationSettings,
     ledger: Ledger,
@@ -98,19 +110,10 @@ def read_state(
     pending: int | None = None,
 ) -> State:
     """What is in force, or with `pending` what a request has made so far."""
-    members = ledger.members()
-    plan = Plan(
-        settings.seed,
-        settings.shards,
-        tuple(m for m, forgotten in members if forgotten is None),
-        ledger.stages(),
-        settings.participants or None,
-        settings.draw,
-    )
     return State(
         settings,
-        plan,
-        {m.client: at for m, at in members if at is not None},
+        current_plan(settings, ledger),
+        {m.client: at for m, at in ledger.members() if at is not None},
         ledger.rounds(pending),
         ledger.records(settings.federation, pending),
         ledger.bundles(settings.federation, pending),

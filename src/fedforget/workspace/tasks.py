@@ -137,3 +137,9 @@ def numerics(learner: Learner) -> str:
 
 def seat_names(settings: FederationSettings) -> tuple[str, ...]:
     return client_names(settings.places)
+
+
+def names_of(task: Task, settings: FederationSettings) -> tuple[str, ...]:
+    """The clients' names, seat by seat."""
+    names = tuple(task.examples)
+    return names if len(names) == settings.places else seat_names(settings)

@@ -1,6 +1,6 @@
 """Verify: is everything there, is it what it was, and is nothing of the forgotten left?"""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ..errors import FedForgetError, SettingError
@@ -8,9 +8,12 @@ from ..federation import Averaging, Leg, Place, Round, average, march, train_all
 from ..forgetting import standing
 from ..history.fetch import examine
 from ..seeds import generator
+from ..storage import erasures
+from ..storage.erasures import Holding
 from . import settle
 from .progress import Progress
 from .reports import Check, VerifyReport
+from .scopes import KeepsData, commitment, effective
 from .state import State
 
 if TYPE_CHECKING:
@@ -30,6 +33,9 @@ def verify_report(space: "Workspace", replay: int, never_joined: bool, seed: int
         _forgotten(space, state),
         _strays(space),
     ]
+    held = erasures.holdings(space.ledger)
+    if held:
+        checks.append(_holdings(space, held))
     if replay:
         checks.append(_replay(space, state, replay, seed, progress))
     if never_joined:
@@ -109,8 +115,28 @@ def _forgotten(space: "Workspace", state: State) -> Check:
     found += [f"the holders of {b}" for b in state.bundles if gone & set(b.holders)]
     found += [f"the plan: {c}" for c in gone & set(state.plan.clients)]
     found += [f"an old key: epoch {e}" for e in space.keys.epochs() if e != state.vault.epoch]
-    detail = f"{len(gone)} forgotten, no trace in force" if not found else "still in " + "; ".join(found[:3])
+    dropped = erasures.drops(space.ledger)
+    left = {c: len(mine) for c, mine in effective(space.task.examples, dropped).items()} if dropped else {}
+    for place, row in state.rows.items():
+        counts = zip(row.roster, row.examples, strict=True)
+        found += [f"{place}: {c} with {n} examples" for c, n in counts if c in dropped and n != left.get(c, n)]
+        present = state.plan.present(*place.cell)
+        found += [f"{place}: {c} was taken out of it" for c in row.roster if c not in present and c not in gone]
+    some = f", {sum(map(len, dropped.values()))} examples dropped" if dropped else ""
+    detail = f"{len(gone)} forgotten{some}, no trace in force" if not found else "still in " + "; ".join(found[:3])
     return Check("forgotten", not found, detail)
+
+
+def _holdings(space: "Workspace", held: Mapping[str, Holding]) -> Check:
+    """Whoever dropped examples has what it committed to, as far as its data are here or it can be asked."""
+    here = effective(space.task.examples, erasures.drops(space.ledger))
+    other = {c: () for c in held if c not in here}
+    said = space.cohort.drop(other) if other and isinstance(space.cohort, KeepsData) else {}
+    wrong = [c for c, h in held.items() if c in here and h.commitment != commitment(here[c], h.salt or "")]
+    wrong += [c for c, h in said.items() if h.commitment != held[c].commitment]
+    checked = len(held) - len(other) + len(said)
+    detail = f"{checked} of {len(held)} clients have what they committed to" if not wrong else f"not of {wrong[0]}"
+    return Check("data sets", not wrong, detail)
 
 
 def _strays(space: "Workspace") -> Check:

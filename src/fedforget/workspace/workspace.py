@@ -12,28 +12,30 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..errors import (
-    AlreadyForgotten,
     Damaged,
     FedForgetError,
     NotAWorkspace,
     NotTrained,
     SettingError,
     Unfinished,
-    UnknownClient,
 )
-from ..federation import Cohort, Learner, Place, Round, train
+from ..federation import Cohort, Learner, Round, train
 from ..forgetting import Calibration, method_named
-from ..plan import Change, Member, Plan, Stage
+from ..plan import Member, Plan, Stage
+from ..requests import Scope
 from ..sealing import Vault, faster_cipher
 from ..slices import SliceKey, SliceStore
+from ..storage import erasures
 from ..storage.directory import DirectoryStore
 from ..storage.disk import Disk
 from ..storage.ledger import Clock, Ledger, _now
-from . import begin, inspect, settle, upkeep, verify
+from . import begin, inspect, outlook, scopes, settle, upkeep, verify
 from . import forget as forgetting
+from .desk import Desk
+from .joining import Joining
 from .keys import KeyFolder
 from .lock import locked
 from .progress import Progress, by_index, silent
@@ -48,9 +50,10 @@ from .reports import (
     TrainReport,
     VerifyReport,
 )
+from .serving import Serving
 from .settings import FederationSettings
 from .state import State, read_state, unfinished
-from .tasks import Task, build, numerics, open_engine, own_learner, seat_names
+from .tasks import Task, build, names_of, numerics, open_engine, own_learner
 
 _MERGED = (
     "a merged hand-over begins every shard from the average of all: forgetting anybody of the stages before "
@@ -75,6 +78,7 @@ class Workspace:
     make_cohort: MakeCohort = open_engine
     workers: int | None = None
     _given: Task | None = field(default=None, repr=False)
+    _engines: list[Any] = field(default_factory=list, repr=False)  # what was dropped, and the engine over the rest
 
     # --- making and opening -------------------------------------------------------------------------------
 
@@ -94,7 +98,7 @@ class Workspace:
         begin.refuse_occupied(folder)
         chosen = settings or FederationSettings()
         made = task or build(chosen, data)  # before anything is written: a missing data set leaves no trace
-        names = _names(made, chosen)
+        names = names_of(made, chosen)
         begin.check(names, passphrase)
         chosen = replace(chosen, learner=chosen.learner or own_learner(chosen.task))
         if not chosen.federation:
@@ -158,10 +162,26 @@ class Workspace:
     def learner(self) -> Learner:
         return self.task.learner
 
-    @cached_property
+    @property
     def cohort(self) -> Cohort:
-        """The engine, started when first needed."""
-        return self.make_cohort(self.task, self.settings, self.workers)
+        """The engine, started when first needed, over what the clients have left."""
+        return self.engine()
+
+    def engine(self, dropping: scopes.Drops | None = None) -> Cohort:
+        """As `cohort`, and without what a request that is being carried out has them drop."""
+        drops = scopes.joined(erasures.drops(self.ledger), dropping or {})
+        if self._engines[:1] != [drops]:
+            self._stop()
+            task = replace(self.task, examples=scopes.effective(self.task.examples, drops))
+            self._engines[:] = [drops, self.make_cohort(task, self.settings, self.workers)]
+        return self._engines[1]  # type: ignore[no-any-return]
+
+    def _stop(self) -> None:
+        for engine in self._engines[1:]:
+            stop = getattr(engine, "close", None)
+            if stop is not None:
+                stop()
+        self._engines.clear()
 
     def state(self, pending: int | None = None) -> State:
         """What is in force now."""
@@ -192,9 +212,7 @@ class Workspace:
 
     def close(self) -> None:
         """End the engine's workers and the database's connections."""
-        stop = getattr(self.__dict__.get("cohort"), "close", None)
-        if stop is not None:
-            stop()
+        self._stop()
         self.ledger.close()
 
     def __enter__(self) -> "Workspace":
@@ -209,6 +227,11 @@ class Workspace:
         with locked(self.path):
             settle.settle(self)
             yield
+
+    @property
+    def requests(self) -> "Desk":
+        """Who may ask, what was asked, and what became of it."""
+        return Desk(self)
 
     # --- training -----------------------------------------------------------------------------------------
 
@@ -232,7 +255,7 @@ class Workspace:
                 done += len(group)
                 progress("training", done, total)
             self.ledger.pay(paid)
-            return _train_report(state.stage, rounds, before, self.state())
+            return inspect.train_report(state.stage, rounds, before, self.state())
 
     def keep(
         self,
@@ -271,18 +294,21 @@ class Workspace:
             state = self.state()
             if state.legs():
                 raise NotTrained(self.path, f"a finished stage {state.stage}")
-            self._change(leave := tuple(leave))
+            scopes.refuse_strangers({m.client: gone for m, gone in self.ledger.members()}, leave := tuple(leave))
             stage = Stage(rounds or self.settings.rounds, handover)  # type: ignore[arg-type]
             known = {m.client: m.seat for m, _ in self.ledger.members()}
             plan = state.plan.next_stage(stage, join=self._joiners(known, join), leave=leave)
             self.ledger.open_stage(state.stage + 1, stage, plan.members)
+            outlook.advance(self)
             joined = tuple((m.client, plan.shard_of(m.client)) for m in plan.members if m.client not in known)
             warnings = (_MERGED,) if handover == "merged" else ()
             return StageReport(state.stage + 1, stage.rounds, handover, joined, tuple(sorted(set(leave))), warnings)
 
     def _joiners(self, known: Mapping[str, int], join: int | Sequence[str]) -> dict[str, int]:
-        names = _names(self.task, self.settings)
-        seats = {name: seat for seat, name in enumerate(names) if name not in known}
+        names = names_of(self.task, self.settings)
+        left = scopes.effective(self.task.examples, erasures.drops(self.ledger))
+        empty = {c for c in left if not len(left[c]) and len(self.task.examples[c])}  # all it had was forgotten
+        seats = {name: seat for seat, name in enumerate(names) if name not in known and name not in empty}
         if isinstance(join, int):
             if not 0 <= join <= len(seats):
                 raise SettingError("join", join, f"from 0 to the {len(seats)} seats still free (see `init --seats`)")
@@ -315,17 +341,25 @@ class Workspace:
     def _refuse_unfinished(self) -> None:
         request = unfinished(self.ledger)
         if request is not None:
-            raise Unfinished(self.path, request.body["leave"], request.body["method"])
+            raise Unfinished(self.path, scopes.asked(request), request.body["method"])
 
     # --- forgetting ---------------------------------------------------------------------------------------
 
-    def plan(self, clients: Iterable[str], method: str = "exact", calibration: Calibration | None = None) -> PlanReport:
-        """What forgetting them would touch, cost and promise. Changes nothing."""
-        clients = tuple(clients)
-        if not clients:
+    def plan(
+        self,
+        clients: Iterable[str] = (),
+        method: str = "exact",
+        calibration: Calibration | None = None,
+        scope: Scope | None = None,
+    ) -> PlanReport:
+        """What forgetting them, or what a scope names, would touch, cost and promise. Changes nothing."""
+        wanted = _scope(clients, scope)
+        if wanted is None:
             raise SettingError("client", "", "the name of a client, as in --client client-007")
-        row, change = method_named(method), self._change(clients)
-        return self._steady(lambda: inspect.plan_report(self, change, row, calibration or Calibration()))
+        row, ground = method_named(method), scopes.Ground.of(self)
+        part = scopes.resolve(self, ground, wanted, strict=True)
+        erasure = scopes.settled(self, ground, part, ask=False)
+        return self._steady(lambda: inspect.plan_report(self, erasure, row, calibration or Calibration()))
 
     def forget(
         self,
@@ -333,29 +367,19 @@ class Workspace:
         method: str = "exact",
         calibration: Calibration | None = None,
         progress: Progress = silent,
+        scope: Scope | None = None,
     ) -> ForgetReport:
-        """Make the federation forget them; with nobody named, finish a forget that was interrupted."""
+        """Make the federation forget them, or what a scope names; with neither, finish what was interrupted."""
         with self._working():
-            request = unfinished(self.ledger)
-            named = tuple(sorted(set(clients)))
+            request, wanted = unfinished(self.ledger), _scope(clients, scope)
             if request is None:
-                if not named:
+                if wanted is None:
                     raise SettingError("client", "", "the name of a client: no forget was interrupted")
-                request = forgetting.open_request(self, self._change(named), method, calibration or Calibration())
-            elif named and not forgetting.same_request(request, named, method, calibration):
-                raise Unfinished(self.path, request.body["leave"], request.body["method"])
-            return forgetting.carry_out(self, request, progress)
-
-    def _change(self, clients: Iterable[str]) -> Change:
-        named = frozenset(clients)
-        state_of = {m.client: gone for m, gone in self.ledger.members()}
-        unknown = named - set(state_of)
-        if unknown:
-            raise UnknownClient(unknown, [c for c, gone in state_of.items() if gone is None])
-        before = {c for c in named if state_of[c] is not None}
-        if before:
-            raise AlreadyForgotten(before)
-        return Change(named)
+                part = scopes.resolve(self, scopes.Ground.of(self), wanted, strict=True)
+                request = outlook.open_by_hand(self, part, method, calibration or Calibration())
+            elif wanted and not forgetting.same_request(request, wanted, method, calibration):
+                raise Unfinished(self.path, scopes.asked(request), request.body["method"])
+            return forgetting.carry_out(self, request, progress, Joining(self))
 
     # --- looking ------------------------------------------------------------------------------------------
 
@@ -365,6 +389,11 @@ class Workspace:
     def evaluate(self, progress: Progress = silent) -> EvaluateReport:
         return self._steady(lambda: inspect.evaluate_report(self, progress))
 
+    @property
+    def serving(self) -> Serving:
+        """What is served, what is left out, and who was given it."""
+        return Serving(self)
+
     def verify(
         self, replay: int = 0, never_joined: bool = False, seed: int = 0, progress: Progress = silent
     ) -> VerifyReport:
@@ -372,22 +401,8 @@ class Workspace:
             return verify.verify_report(self, replay, never_joined, seed, progress)
 
 
-def _names(task: Task, settings: FederationSettings) -> tuple[str, ...]:
-    names = tuple(task.examples)
-    return names if len(names) == settings.places else seat_names(settings)
-
-
-def _train_report(stage: int, rounds: Sequence[Round], before: int, after: State) -> TrainReport:
-    return TrainReport(
-        stage,
-        len(rounds),
-        before,
-        sum(r.cost.client_epochs for r in rounds),
-        sum(r.cost.seconds for r in rounds),
-        tuple((a.client, str(r.place), a.why) for r in rounds for a in r.absent),
-        {
-            str(s): after.rows[Place(stage, s, after.done((stage, s)) - 1)].model_digest
-            for s in after.plan.living_shards(stage)
-            if after.done((stage, s))
-        },
-    )
+def _scope(clients: Iterable[str], scope: Scope | None) -> Scope | None:
+    named = tuple(clients)
+    if named and scope is not None:
+        raise SettingError("client", ", ".join(named), "named within the scope, where one is given")
+    return Scope.of_clients(named) if named else scope

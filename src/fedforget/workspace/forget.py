@@ -23,10 +23,10 @@ from ..plan import Cell, Change, Taint
 from ..sealing import Vault
 from ..slices import ALL_SHARDS, SliceKey
 from ..storage.ledger import Request
-from . import seats, settle
+from . import certify, seats, settle
 from .progress import Progress, by_index
 from .reports import ForgetReport, Reach
-from .state import State
+from .state import State, digests
 
 if TYPE_CHECKING:
     from .workspace import Workspace
@@ -45,6 +45,7 @@ def open_request(space: "Workspace", change: Change, method: str, calibration: C
         "method": method,
         "calibration": asdict(calibration),
         "before": digests(state),
+        "requested": certify.moment(space.ledger.clock()),
     }
     return space.ledger.open_request(body)
 
@@ -82,19 +83,21 @@ def carry_out(space: "Workspace", request: Request, progress: Progress) -> Forge
         raise
     made = tuple(space.ledger.rounds(request.id).values())
     guarantee = assess(method, work, made, calibration, space.changed_conditions())
+    destroyed = sum(_tainted(label, work.taints) for label in state.records)
     outcome: dict[str, Any] = {
         "guarantee": asdict(guarantee),
         "touches": [asdict(r) for r in reaches(work)],
+        "evidence": certify.evidence(space, request, made, state.vault.epoch, destroyed, time.perf_counter() - began),
     }
     space.keys.bury(space.settings.federation, request.body["leave"])
     firsts = {cell: taint.round for cell, taint in work.taints.items()}
     space.ledger.switch(request, firsts, rewrapped, vault.epoch, outcome, space.settings.federation)
-    destroyed = sum(_tainted(label, work.taints) for label in state.records)
     after = space.state()
     debts = space.ledger.debts()
     owed = seats.delete(space, debts)
     space.keys.destroy_all_but(after.vault.epoch)
     seats.vacate(space, after, after.forgotten)
+    files = certify.certify(space)
     return ForgetReport(
         request.id,
         tuple(sorted(change.leave)),
@@ -112,6 +115,7 @@ def carry_out(space: "Workspace", request: Request, progress: Progress) -> Forge
         len(debts) - len(owed),
         len(owed),
         tuple(sorted({s for (t, s) in work.emptied if t == state.stage and not after.plan.living(t, s)})),
+        str(files[-1]) if files else "",
     )
 
 
@@ -205,15 +209,3 @@ def reaches(work: Rebuild) -> tuple[Reach, ...]:
         Reach(t, s, taint.round, work.past.rounds((t, s)) - taint.round, taint.inherited)
         for (t, s), taint in sorted(work.taints.items())
     )
-
-
-def digests(state: State) -> dict[str, str]:
-    """The served shard models' digests."""
-    found = {}
-    for shard in state.plan.living_shards(state.stage):
-        cell = (state.stage, shard)
-        if state.done(cell):
-            found[str(shard)] = state.rows[Place(*cell, state.done(cell) - 1)].model_digest
-        else:
-            found[str(shard)] = state.final(cell).digest
-    return found

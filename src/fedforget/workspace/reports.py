@@ -22,6 +22,7 @@ class TrainReport:
     seconds: float
     absent: tuple[tuple[str, str, str], ...]  # client, where, why
     digests: Mapping[str, str]  # shard → model
+    notices: tuple[str, ...] = ()  # what was found and mended before
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ class ForgetReport:
     slices_deleted: int
     slices_owed: int
     ended: tuple[int, ...]
+    certificate: str = ""  # the file
 
 
 @dataclass(frozen=True)
@@ -177,3 +179,61 @@ class DataReport:
     root: str
     about: Mapping[str, Any]
     plot: str
+
+
+@dataclass(frozen=True)
+class LogReport:
+    """The newest signed checkpoint; with `since`, the proof that its log goes on from a shorter one."""
+
+    origin: str
+    size: int
+    time: str
+    key: str
+    checkpoint: str
+    since: int | None = None
+    proof: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ProofReport:
+    """That an event is in the log."""
+
+    event: Mapping[str, Any]
+    hash: str
+    proof: tuple[str, ...]
+    checkpoint: str
+
+
+@dataclass(frozen=True)
+class EventsReport:
+    events: tuple[Mapping[str, Any], ...]
+    of: int
+
+
+@dataclass(frozen=True)
+class KeyReport:
+    key: str
+
+
+@dataclass(frozen=True)
+class CertificateRow:
+    request: int
+    state: str
+    event: int
+    file: str
+    there: bool
+
+
+@dataclass(frozen=True)
+class CertificatesReport:
+    certificates: tuple[CertificateRow, ...]
+    waiting: tuple[str, ...]  # why executed requests are not final yet
+
+
+@dataclass(frozen=True)
+class CertificateReport:
+    """A certificate as it can be read; `verified` says what was checked of it."""
+
+    file: str
+    verified: tuple[str, ...]
+    statement: Mapping[str, Any]

@@ -32,7 +32,7 @@ from ..slices import SliceKey, SliceStore
 from ..storage.directory import DirectoryStore
 from ..storage.disk import Disk
 from ..storage.ledger import Clock, Ledger, _now
-from . import begin, inspect, settle, upkeep, verify
+from . import begin, inspect, log, settle, upkeep, verify
 from . import forget as forgetting
 from .keys import KeyFolder
 from .lock import locked
@@ -107,9 +107,12 @@ class Workspace:
         ledger = Ledger.create(url, {"digest": chosen.digest}, disk.probe, clock)
         members = [Member(name, seat) for seat, name in enumerate(names[: chosen.clients])]
         ledger.open_stage(0, Stage(chosen.rounds), members)
+        space = Workspace(
+            folder, chosen, ledger, keys, DirectoryStore(folder / "holders", disk), disk, data, _given=made
+        )
+        log.seal(space)
         disk.write(folder / "federation.toml", chosen.to_toml().encode())
-        store = DirectoryStore(folder / "holders", disk)
-        return Workspace(folder, chosen, ledger, keys, store, disk, data, _given=made)
+        return space
 
     @staticmethod
     def open(
@@ -204,17 +207,18 @@ class Workspace:
         self.close()
 
     @contextmanager
-    def _working(self) -> Iterator[None]:
-        """Hold the lock, with whatever an interruption left behind put in order."""
+    def _working(self) -> Iterator[tuple[str, ...]]:
+        """Hold the lock, with whatever an interruption left behind put in order; sign what was done."""
         with locked(self.path):
-            settle.settle(self)
-            yield
+            notices = settle.settle(self)
+            yield notices
+            log.seal(self)
 
     # --- training -----------------------------------------------------------------------------------------
 
     def train(self, progress: Progress = silent) -> TrainReport:
         """Train the newest stage to its end, going on from the last round that was kept."""
-        with self._working():
+        with self._working() as notices:
             self._refuse_unfinished()
             state = self.state()
             legs = state.legs()
@@ -232,7 +236,7 @@ class Workspace:
                 done += len(group)
                 progress("training", done, total)
             self.ledger.pay(paid)
-            return _train_report(state.stage, rounds, before, self.state())
+            return replace(_train_report(state.stage, rounds, before, self.state()), notices=notices)
 
     def keep(
         self,

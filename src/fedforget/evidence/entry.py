@@ -1,7 +1,7 @@
 """Entry: an event as the log commits to it.
 
-The leaf binds place, time, kind and the leaf before (the chain), and the body through a salted commitment: once salt and
-body are deleted nobody can tell what stood there, and every hash stays as it was.
+The leaf binds place, time, kind and the leaf before (the chain), and the body through a salted commitment: once salt
+and body are deleted nobody can tell what stood there, and every hash stays as it was.
 """
 
 import hashlib

@@ -40,6 +40,15 @@ class Event:
         return {name: getattr(self, name) for name in names}
 
 
+@dataclass(frozen=True)
+class Branch:
+    """How a log goes on that was put back from a backup: under its own name, for it contradicts what was signed."""
+
+    name: str
+    after: str  # SHA-256 of the newest signed note
+    lost: int | None  # how many events, where that is known
+
+
 def append(db: sa.Connection, clock: Clock, kind: str, body: Mapping[str, Any]) -> int:
     """One more event; returns its place. The body is canonical JSON: decimal numbers travel as text."""
     e = tables.events

@@ -1,4 +1,4 @@
-"""Inventory: one hash over all that is in force, so that a signed checkpoint covers the tables as well as the events."""
+"""Inventory: one hash over all that is in force, so that a signed checkpoint covers the tables beside the events."""
 
 import hashlib
 import json

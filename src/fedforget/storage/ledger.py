@@ -5,7 +5,6 @@ up, so a crash at any point leaves at most strays, never a gap.
 """
 
 import errno
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,18 +14,17 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from ..canonical import canonical
 from ..errors import Damaged, LedgerTooNew, StorageFull, WorkspaceBusy
 from ..federation import Place
 from ..manifest import Bundle, Entry, Label, Record, RoundRow
 from ..plan import Cell, Member, Stage
 from ..slices import VACANT, SliceKey
 from . import chain, rows, tables
-from .chain import Chain, Clock, Event
+from .chain import Branch, Chain, Clock, Event
 from .disk import Probe, _quiet
 from .inventory import inventory, unsound
 
-__all__ = ["Branch", "Certified", "Clock", "Event", "Ledger", "Request"]
+__all__ = ["Branch", "Clock", "Event", "Ledger", "Request"]
 
 _T = TypeVar("_T")
 
@@ -42,26 +40,6 @@ class Request:
     id: int
     state: str  # "rebuilding" | "executed" | "refused" | "overtaken"
     body: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Certified:
-    """What was certified of a request, and where in the log."""
-
-    seq: int
-    request: int
-    state: str
-    origin: str
-    account: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Branch:
-    """How a log goes on that was put back from a backup."""
-
-    name: str
-    after: str  # SHA-256 of the newest signed note, which it contradicts
-    lost: int | None  # how many events, where that is known
 
 
 @dataclass(frozen=True)
@@ -365,28 +343,6 @@ class Ledger:
             body = {"epoch": self.get("epoch"), "forgotten": 0, "rounds": 0, "lost": branch.lost}
             self._append(db, "restored", body)
 
-    # --- evidence -----------------------------------------------------------------------------------------
-
-    def certify(self, request: int, state: str, origin: str, account: Mapping[str, Any]) -> None:
-        """What a certificate says, and the event that commits to it; its file can be made again from both."""
-        text = canonical(account)
-        with self.transaction("certify") as db:
-            body = {"request": request, "state": state, "statement": hashlib.sha256(text).hexdigest()}
-            seq = self._append(db, "certified", body)
-            row = {"seq": seq, "request": request, "state": state, "origin": origin, "account": text.decode()}
-            db.execute(sa.insert(tables.certificates).values(**row))
-
-    def certified(self) -> tuple[Certified, ...]:
-        def read(row: Mapping[str, Any]) -> Certified:
-            return Certified(**{**row, "account": json.loads(row["account"])})
-
-        return tuple(self._each(sa.select(tables.certificates).order_by(tables.certificates.c.seq), read))
-
-    def branch(self) -> Mapping[str, Any]:
-        """The name of this branch of the log, and the hash of the signed note it no longer follows."""
-        found: Mapping[str, Any] = self.get("branch", {"name": "", "after": ""})
-        return found
-
     # --- the chain ----------------------------------------------------------------------------------------
 
     @property
@@ -403,6 +359,11 @@ class Ledger:
     def broken_link(self) -> int | None:
         """The first event that is not what was entered."""
         return self.chain.broken_link()
+
+    def branch(self) -> Mapping[str, Any]:
+        """The name of this branch of the log, and the hash of the signed note it no longer follows."""
+        found: Mapping[str, Any] = self.get("branch", {"name": "", "after": ""})
+        return found
 
     def redact(self, seqs: Iterable[int], why: str) -> None:
         """Delete for good what those events say; their hashes stay, and with them every proof."""

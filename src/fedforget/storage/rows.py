@@ -122,4 +122,5 @@ def is_head(bundle: Bundle) -> bool:
 
 
 def read_debt(row: Mapping[str, Any]) -> SliceKey:
-    return SliceKey(*(int(row[n]) for n in ("stage", "shard", "round", "generation")), str(row["holder"]))
+    stage, shard, round, generation = (int(row[name]) for name in ("stage", "shard", "round", "generation"))
+    return SliceKey(stage, shard, round, generation, str(row["holder"]))

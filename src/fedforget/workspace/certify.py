@@ -17,12 +17,15 @@ from .. import __version__
 from ..canonical import canonical
 from ..errors import VerificationFailed
 from ..evidence import certificate
+from ..evidence.dsse import open_unchecked
 from ..evidence.note import Checkpoint
 from ..forgetting.guarantee import MEANINGS, NAMES, GuaranteeClass
 from ..manifest import RoundRow
 from ..signing import SecretKey
 from ..slices import ALL_SHARDS
-from ..storage.ledger import Certified, Request
+from ..storage.certified import Certified, certified
+from ..storage.certified import certify as enter
+from ..storage.ledger import Request
 from . import log
 from .reports import CertificateRow, Check
 from .state import digests
@@ -163,7 +166,7 @@ def final_account(space: "Workspace", first: Certified, key: SecretKey) -> dict[
     gone = told["destroyed"]
     destroyed = {**gone, "slices_deleted": gone["slices_deleted"] + gone["slices_pending"], "slices_pending": 0}
     blob = space.disk.read(path_of(space, first)) or made_again(space, first, key)
-    previous = hashlib.sha256(certificate.dsse.open_unchecked(blob)[0]).hexdigest()
+    previous = hashlib.sha256(open_unchecked(blob)[0]).hexdigest()
     return {**first.account, "predicate": {**told, "state": "final", "destroyed": destroyed, "previous": previous}}
 
 
@@ -217,7 +220,7 @@ def made_again(space: "Workspace", row: Certified, key: SecretKey) -> bytes:
 
 def certify(space: "Workspace") -> tuple[Path, ...]:
     """Account for every executed request, once; make final what can be; write the files that are missing."""
-    rows = {(row.request, row.state): row for row in space.ledger.certified()}
+    rows = {(row.request, row.state): row for row in certified(space.ledger)}
     executed = [r for r in space.ledger.requests() if r.state == "executed" and "evidence" in r.body.get("outcome", {})]
     if not executed:
         return ()
@@ -225,16 +228,24 @@ def certify(space: "Workspace") -> tuple[Path, ...]:
     for request in executed:
         if (request.id, "executed") not in rows:
             if not _overtaken(space, request.id):
-                _enter(space, request.id, "executed", executed_account(space, request, digests(space.state())))
+                enter(
+                    space.ledger,
+                    request.id,
+                    "executed",
+                    log.origin(space),
+                    executed_account(space, request, digests(space.state())),
+                )
         elif (request.id, "final") not in rows and not why_not_final(space, request):
-            _enter(space, request.id, "final", final_account(space, rows[request.id, "executed"], key))
-    missing = {path_of(space, row): row for row in space.ledger.certified() if not path_of(space, row).exists()}
+            enter(
+                space.ledger,
+                request.id,
+                "final",
+                log.origin(space),
+                final_account(space, rows[request.id, "executed"], key),
+            )
+    missing = {path_of(space, row): row for row in certified(space.ledger) if not path_of(space, row).exists()}
     space.disk.write_all({path: made_again(space, row, key) for path, row in missing.items()})
     return tuple(missing)
-
-
-def _enter(space: "Workspace", request: int, state: str, account: Mapping[str, Any]) -> None:
-    space.ledger.certify(request, state, log.origin(space), account)
 
 
 def _overtaken(space: "Workspace", request: int) -> bool:
@@ -257,14 +268,14 @@ def why_not_final(space: "Workspace", request: Request) -> str:
 
 
 def listed(space: "Workspace") -> Iterator[CertificateRow]:
-    for row in space.ledger.certified():
+    for row in certified(space.ledger):
         path = path_of(space, row)
         yield CertificateRow(row.request, row.state, row.seq, str(path), path.exists())
 
 
 def check(space: "Workspace") -> Check | None:
     """Every file is what the ledger accounts for; None where nothing was ever certified."""
-    rows = space.ledger.certified()
+    rows = certified(space.ledger)
     if not rows:
         return None
     missing = 0

@@ -1,4 +1,4 @@
-"""Log: the ledger's events as somebody outside can hold us to them: signed checkpoints, proofs, and what a backup undid.
+"""Log: the ledger's events as others can hold us to them: signed checkpoints, proofs, and what a backup undid.
 
 The newest signed checkpoint lies beside the keys, apart from the ledger. A ledger that is shorter was put back from a
 backup; one that differs was altered.
@@ -88,7 +88,7 @@ def standing(space: "Workspace", key: SecretKey | None = None) -> Standing:
 
 
 def _read(space: "Workspace", note: str, key: SecretKey | None) -> Checkpoint:
-    """The note by whichever key of ours signed it: an older one is still evidence. The ledger may be too old to know."""
+    """The note by whichever key of ours signed it, older ones too; the ledger may be too old to know."""
     for ours in (*([key.public] if key else []), *public_keys(space), None):
         mine = ours or getattr(space.keys.log_key(), "public", None)
         try:

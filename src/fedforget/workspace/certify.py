@@ -221,7 +221,7 @@ def made_again(space: "Workspace", row: Certified, key: SecretKey) -> bytes:
 def certify(space: "Workspace") -> tuple[Path, ...]:
     """Account for every executed request, once; make final what can be; write the files that are missing."""
     rows = {(row.request, row.state): row for row in certified(space.ledger)}
-    executed = [r for r in space.ledger.requests() if r.state == "executed" and "evidence" in r.body.get("outcome", {})]
+    executed = accountable(space)
     if not executed:
         return ()
     key = log.signing_key(space)
@@ -246,6 +246,11 @@ def certify(space: "Workspace") -> tuple[Path, ...]:
     missing = {path_of(space, row): row for row in certified(space.ledger) if not path_of(space, row).exists()}
     space.disk.write_all({path: made_again(space, row, key) for path, row in missing.items()})
     return tuple(missing)
+
+
+def accountable(space: "Workspace") -> list[Request]:
+    """Executed requests of which the ledger knows enough; those of version 0.1.0 were carried out without a word."""
+    return [r for r in space.ledger.requests() if r.state == "executed" and "evidence" in r.body.get("outcome", {})]
 
 
 def _overtaken(space: "Workspace", request: int) -> bool:

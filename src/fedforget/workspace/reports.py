@@ -216,6 +216,16 @@ class KeyReport:
 
 
 @dataclass(frozen=True)
+class SaltReport:
+    """What opens a client's commitment in a certificate."""
+
+    request: int
+    client: str
+    salt: str
+    commitment: str
+
+
+@dataclass(frozen=True)
 class CertificateRow:
     request: int
     state: str
@@ -235,5 +245,6 @@ class CertificateReport:
     """A certificate as it can be read; `verified` says what was checked of it."""
 
     file: str
+    keyid: str
     verified: tuple[str, ...]
     statement: Mapping[str, Any]

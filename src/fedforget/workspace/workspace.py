@@ -207,6 +207,12 @@ class Workspace:
         self.close()
 
     @contextmanager
+    def working(self) -> Iterator[tuple[str, ...]]:
+        """For verbs that live elsewhere: the lock, as the workspace's own verbs hold it."""
+        with self._working() as notices:
+            yield notices
+
+    @contextmanager
     def _working(self) -> Iterator[tuple[str, ...]]:
         """Hold the lock, with whatever an interruption left behind put in order; sign what was done."""
         with locked(self.path):

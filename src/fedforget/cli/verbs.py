@@ -53,6 +53,9 @@ def init(
     layout: Annotated[str, typer.Option(help="shard | cross (the paper's) | server (uncoded)")] = "shard",
     history: Annotated[str, typer.Option(help="full | lean: all uploads, or what a forget can need")] = "full",
     compress: Annotated[bool, typer.Option(help="Compress records before sealing.")] = False,
+    backup_days: Annotated[
+        int, typer.Option(help="How long backups are kept; a certificate is final after that.")
+    ] = 30,
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:

@@ -42,6 +42,7 @@ class FederationSettings:
     precision: Precision = "fp32"
     seed: int = 0
     federation: str = ""  # a random name, bound into every seal
+    backup_days: int = 30  # how long backups are kept: a certificate is final when that has passed
     keeping: Keeping = field(default_factory=Keeping)
 
     def __post_init__(self) -> None:
@@ -72,7 +73,12 @@ class FederationSettings:
 
     @property
     def digest(self) -> str:
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+        """Of all that was set; what came with a later version counts where it is not what it was before."""
+        values = asdict(self)
+        for name, before in _ADDED.items():
+            if values[name] == before:
+                del values[name]
+        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
     def to_toml(self) -> str:
         flat = asdict(self)
@@ -105,7 +111,9 @@ _LEAST = {
     "batch": 0,
     "hidden": 1,
     "context": 1,
+    "backup_days": 0,
 }
+_ADDED = {"backup_days": 30}
 
 
 def _toml(value: Any) -> str:

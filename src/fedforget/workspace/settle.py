@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from ..slices import SliceKey
 from ..storage import erasures
-from . import scopes, seats
+from ..storage.ledger import Branch
+from . import certify, log, scopes, seats
 from .keys import tombstone
 from .state import unfinished
 from .tasks import seat_names
@@ -15,14 +16,14 @@ if TYPE_CHECKING:
     from .workspace import Workspace
 
 
-def settle(space: "Workspace") -> None:
-    """Before any work: half-written files go, debts are asked for again, an old database is brought up to date."""
+def settle(space: "Workspace") -> tuple[str, ...]:
+    """Before any work: half-written files go, debts are asked for again, an old database is brought up to date.
+
+    Returns what the operator has to know of it.
+    """
     space.disk.sweep(space.path)
+    notices = put_back(space)
     epoch = space.ledger.get("epoch")
-    newest = max(space.keys.epochs(), default=epoch)
-    if newest > epoch and outdated(space, epoch):
-        restore(space, newest)
-        epoch = newest
     space.keys.load(epoch)
     space.keys.destroy_all_but(epoch)
     seats.delete(space, space.ledger.debts())
@@ -30,6 +31,45 @@ def settle(space: "Workspace") -> None:
     forgotten = {m.client for m, gone in space.ledger.members() if gone is not None}
     if forgotten:
         seats.vacate(space, space.state(), forgotten)
+    log.signing_key(space)
+    certify.certify(space)
+    return notices
+
+
+def put_back(space: "Workspace") -> tuple[str, ...]:
+    """Bring a ledger up to date that was put back from a backup."""
+    notices = undone(space)
+    if not notices:
+        return ()
+    epoch = space.ledger.get("epoch")
+    newest, branch = max(space.keys.epochs(), default=epoch), log.branch_of(log.standing(space))
+    if newest > epoch and outdated(space, epoch):
+        restore(space, newest, branch)
+    else:
+        space.ledger.branch_off(branch)
+    return notices
+
+
+def undone(space: "Workspace") -> tuple[str, ...]:
+    """What putting an old ledger back has undone, and has to be done again; nothing where it is the newest."""
+    epoch, found = space.ledger.get("epoch"), log.standing(space)
+    newest = max(space.keys.epochs(), default=epoch)
+    older = newest > epoch and outdated(space, epoch)
+    if not older and found.kind != "put back":
+        return ()
+    lost = f": {found.lost} events that were signed are not in it" if found.lost else ""
+    notices = [f"the ledger was put back from a backup{lost}"]
+    if older:
+        again = _unknown(space, space.keys.tombstones())
+        rounds = len(space.ledger.rounds())
+        notices.append(f"forgotten again by the tombstones: {', '.join(sorted(again.clients)) or 'nobody'}")
+        if again.drops or again.away:
+            parts = sorted({*again.drops, *(client for client, _ in again.away)})
+            notices.append(f"forgotten again in part, by the tombstones: {', '.join(parts)}")
+        notices.append(f"its {rounds} rounds do not open any more; training makes them again without the forgotten")
+    else:
+        notices.append("what was trained since is trained again")
+    return tuple(notices)
 
 
 def outdated(space: "Workspace", epoch: int) -> bool:
@@ -86,7 +126,7 @@ def strays(space: "Workspace") -> Iterator[SliceKey]:
     yield from [key for key in space.store.keys() if key not in known | owed]  # noqa: SIM118
 
 
-def restore(space: "Workspace", epoch: int) -> None:
+def restore(space: "Workspace", epoch: int, branch: Branch) -> None:
     """An older database than the keys: nothing in it opens any more, and its seats may hold the forgotten.
 
     The tombstones are replayed and the history emptied; `train` makes the same models again, bit for bit, without
@@ -94,4 +134,4 @@ def restore(space: "Workspace", epoch: int) -> None:
     """
     found = _unknown(space, space.keys.tombstones())
     drops = {client: sorted(rows) for client, rows in found.drops.items()}
-    space.ledger.reset_after_restore(epoch, found.clients, {"drops": drops, "away": found.away})
+    space.ledger.reset_after_restore(epoch, found.clients, branch, {"drops": drops, "away": found.away})

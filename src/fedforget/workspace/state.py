@@ -126,3 +126,15 @@ def read_state(
 def unfinished(ledger: Ledger) -> Request | None:
     """The request whose rebuild was interrupted."""
     return next((r for r in ledger.requests() if r.state == "rebuilding"), None)
+
+
+def digests(state: State) -> dict[str, str]:
+    """The served shard models' digests."""
+    found = {}
+    for shard in state.plan.living_shards(state.stage):
+        cell = (state.stage, shard)
+        if state.done(cell):
+            found[str(shard)] = state.rows[Place(*cell, state.done(cell) - 1)].model_digest
+        else:
+            found[str(shard)] = state.final(cell).digest
+    return found

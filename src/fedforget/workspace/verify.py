@@ -10,7 +10,7 @@ from ..history.fetch import examine
 from ..seeds import generator
 from ..storage import erasures
 from ..storage.erasures import Holding
-from . import settle
+from . import certify, log, settle
 from .progress import Progress
 from .reports import Check, VerifyReport
 from .scopes import KeepsData, commitment, effective
@@ -23,15 +23,19 @@ if TYPE_CHECKING:
 def verify_report(space: "Workspace", replay: int, never_joined: bool, seed: int, progress: Progress) -> VerifyReport:
     if replay < 0:
         raise SettingError("replay", replay, "0 or more")
+    undone = settle.undone(space)
+    if undone:
+        return VerifyReport((Check("ledger", False, "; ".join(undone) + "; `fedforget train DIR` does it"),), ())
     state = space.state()
     findings: list[str] = []
     checks = [
-        _chain(space),
+        log.check(space),
         _slices(state, findings, progress),
         _records(state, progress),
         _lineage(state),
         _forgotten(space, state),
         _strays(space),
+        *filter(None, (certify.check(space), _restores(space))),
     ]
     held = erasures.holdings(space.ledger)
     if held:
@@ -41,12 +45,6 @@ def verify_report(space: "Workspace", replay: int, never_joined: bool, seed: int
     if never_joined:
         checks.append(_never_joined(space, state, progress))
     return VerifyReport(tuple(checks), tuple(findings))
-
-
-def _chain(space: "Workspace") -> Check:
-    broken = space.ledger.broken_link()
-    count = sum(1 for _ in space.ledger.events())
-    return Check("ledger", broken is None, f"{count} events" if broken is None else f"event {broken} was altered")
 
 
 def _slices(state: State, findings: list[str], progress: Progress) -> Check:
@@ -143,6 +141,16 @@ def _strays(space: "Workspace") -> Check:
     strays, owed = list(settle.strays(space)), space.ledger.debts()
     detail = f"{len(owed)} deletions owed by holders that are away" if owed else "nothing left over"
     return Check("strays", not strays, detail if not strays else f"{len(strays)} unknown slices, such as {strays[0]}")
+
+
+def _restores(space: "Workspace") -> Check | None:
+    """Which backups were put back, and what had to be done again; None where none ever was."""
+    found = [e for e in space.ledger.events() if e.kind == "restored" and e.body is not None]
+    if not found:
+        return None
+    last = found[-1].body or {}
+    again = f"{last['forgotten']} clients kept forgotten, {last['rounds']} rounds emptied to be trained again"
+    return Check("restores", True, f"a backup was put back {len(found)} times, last {found[-1].time}: {again}")
 
 
 def _replay(space: "Workspace", state: State, count: int, seed: int, progress: Progress) -> Check:

@@ -32,7 +32,7 @@ from ..storage import erasures
 from ..storage.directory import DirectoryStore
 from ..storage.disk import Disk
 from ..storage.ledger import Clock, Ledger, _now
-from . import begin, inspect, outlook, scopes, settle, upkeep, verify
+from . import begin, inspect, log, outlook, scopes, settle, upkeep, verify
 from . import forget as forgetting
 from .desk import Desk
 from .joining import Joining
@@ -111,9 +111,12 @@ class Workspace:
         ledger = Ledger.create(url, {"digest": chosen.digest}, disk.probe, clock)
         members = [Member(name, seat) for seat, name in enumerate(names[: chosen.clients])]
         ledger.open_stage(0, Stage(chosen.rounds), members)
+        space = Workspace(
+            folder, chosen, ledger, keys, DirectoryStore(folder / "holders", disk), disk, data, _given=made
+        )
+        log.seal(space)
         disk.write(folder / "federation.toml", chosen.to_toml().encode())
-        store = DirectoryStore(folder / "holders", disk)
-        return Workspace(folder, chosen, ledger, keys, store, disk, data, _given=made)
+        return space
 
     @staticmethod
     def open(
@@ -222,11 +225,18 @@ class Workspace:
         self.close()
 
     @contextmanager
-    def _working(self) -> Iterator[None]:
-        """Hold the lock, with whatever an interruption left behind put in order."""
+    def working(self) -> Iterator[tuple[str, ...]]:
+        """For verbs that live elsewhere: the lock, as the workspace's own verbs hold it."""
+        with self._working() as notices:
+            yield notices
+
+    @contextmanager
+    def _working(self) -> Iterator[tuple[str, ...]]:
+        """Hold the lock, with whatever an interruption left behind put in order; sign what was done."""
         with locked(self.path):
-            settle.settle(self)
-            yield
+            notices = settle.settle(self)
+            yield notices
+            log.seal(self)
 
     @property
     def requests(self) -> "Desk":
@@ -237,7 +247,7 @@ class Workspace:
 
     def train(self, progress: Progress = silent) -> TrainReport:
         """Train the newest stage to its end, going on from the last round that was kept."""
-        with self._working():
+        with self._working() as notices:
             self._refuse_unfinished()
             state = self.state()
             legs = state.legs()
@@ -255,7 +265,7 @@ class Workspace:
                 done += len(group)
                 progress("training", done, total)
             self.ledger.pay(paid)
-            return inspect.train_report(state.stage, rounds, before, self.state())
+            return replace(inspect.train_report(state.stage, rounds, before, self.state()), notices=notices)
 
     def keep(
         self,

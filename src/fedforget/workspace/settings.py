@@ -13,7 +13,7 @@ from ..federation import Settings
 from ..manifest import Keeping
 from ..plan import Draw
 
-Partition = Literal["iid", "by-class", "buckets"]
+Partition = Literal["iid", "by-class", "buckets", "non-iid"]
 Precision = Literal["fp32", "bf16"]
 _CLIENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@-]{0,63}")
 
@@ -50,8 +50,11 @@ class FederationSettings:
             if getattr(self, name) not in allowed:
                 raise SettingError(name, getattr(self, name), "one of " + ", ".join(allowed))
         for name, least in _LEAST.items():
-            if getattr(self, name) < least:
-                raise SettingError(name, getattr(self, name), f"{least} or more")
+            if not least <= getattr(self, name) < _NO_END:
+                raise SettingError(name, getattr(self, name), f"{least} or more, and below 2^31")
+        check_seed(self.seed)
+        if not 0 <= self.momentum < 1:
+            raise SettingError("momentum", self.momentum, "from 0 up to, not including, 1")
         if self.seats and self.seats < self.clients:
             raise SettingError("seats", self.seats, f"at least the number of clients, {self.clients}")
         if self.shards > self.clients:
@@ -113,6 +116,8 @@ _LEAST = {
     "context": 1,
     "backup_days": 0,
 }
+_NO_END = 1 << 31  # what a database's integers hold; infinity and NaN are none of them
+_SEEDS = 1 << 63
 _ADDED = {"backup_days": 30}
 
 
@@ -132,6 +137,13 @@ def _checked(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
         if plain is not None and type(value) is not plain and not number:
             raise SettingError(name, value, f"of type {plain.__name__}")
     return dict(values)
+
+
+def check_seed(seed: int) -> int:
+    """A seed is hashed as a whole number of 64 bits."""
+    if not -_SEEDS <= seed < _SEEDS:
+        raise SettingError("seed", seed, "a whole number of 64 bits")
+    return seed
 
 
 def check_client_name(name: str) -> str:

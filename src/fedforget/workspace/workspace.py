@@ -53,7 +53,7 @@ from .reports import (
 from .serving import Serving
 from .settings import FederationSettings
 from .state import State, read_state, unfinished
-from .tasks import Task, build, names_of, numerics, open_engine, own_learner
+from .tasks import Task, bare_learner, build, names_of, numerics, open_engine, own_learner
 
 _MERGED = (
     "a merged hand-over begins every shard from the average of all: forgetting anybody of the stages before "
@@ -161,9 +161,10 @@ class Workspace:
     def task(self) -> Task:
         return self._given or build(self.settings, self.data)
 
-    @property
+    @cached_property
     def learner(self) -> Learner:
-        return self.task.learner
+        """Also where the data is not at hand: its shape follows from public constants."""
+        return self._given.learner if self._given else bare_learner(self.settings)
 
     @property
     def cohort(self) -> Cohort:

@@ -73,9 +73,8 @@ def storage(out: Console, report: StorageReport) -> None:
         rows.add_row(row.name, row.code, *(size(t.bytes) for t in (a.record, a.recall, a.forget)))
     out.print(rows)
     say(out, "record: for all of training. recall: to read the leaver's shard (the paper: everything,")
-    say(
-        out, "for it mixes the shards). forget: exactly: checkpoint read, new generation placed, leaver's slices moved."
-    )
+    say(out, "for it mixes the shards). forget: of an exact forget: checkpoint read, new")
+    say(out, "generation placed, the leaver's slices made again elsewhere.")
 
 
 def dataset(out: Console, report: DataReport) -> None:

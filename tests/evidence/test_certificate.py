@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from certificates import H, KEY, OTHER, PREDICATE, TIME, bits, flipped, forged, made, ours, theirs
+from certificates import KEY, OTHER, PREDICATE, TIME, H, bits, flipped, forged, made, ours, theirs
 
 from fedforget.canonical import canonical
 from fedforget.errors import VerificationFailed

@@ -1,6 +1,5 @@
 """The events: bound to one another and under one root, deletable in what they say, never in that they were."""
 
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -90,7 +89,7 @@ def test_what_is_certified_is_kept_with_its_event(ledger: Ledger) -> None:
         ("UPDATE events SET commitment = hash WHERE seq = 3", 3),
         ("UPDATE events SET body = 7 WHERE seq = 3", 3),
         ("UPDATE nodes SET hash = 'ab' WHERE level = 1 AND \"index\" = 2", 5),
-        ("DELETE FROM nodes WHERE level = 0 AND \"index\" = 6", 6),
+        ('DELETE FROM nodes WHERE level = 0 AND "index" = 6', 6),
         ("INSERT INTO nodes VALUES (9, 0, 'ab')", 12),
         ("DELETE FROM events WHERE seq = 11", 11),
         ("DELETE FROM events; DELETE FROM nodes", None),
@@ -162,7 +161,7 @@ def test_the_inventory_changes_with_every_row_of_what_is_in_force_and_with_nothi
     for statement in (
         "INSERT INTO members VALUES ('a', 0, 0, NULL, NULL)",
         "UPDATE members SET seat = 1",
-        "UPDATE members SET \"left\" = 1",
+        'UPDATE members SET "left" = 1',
         "INSERT INTO meta VALUES ('more', '1')",
         "UPDATE meta SET value = '2' WHERE key = 'more'",
         "DELETE FROM members",
@@ -171,7 +170,6 @@ def test_the_inventory_changes_with_every_row_of_what_is_in_force_and_with_nothi
         assert ledger.inventory() != before
         before = ledger.inventory()
     assert ledger.unsound() == ""
-    assert json.dumps(before)
 
 
 def test_binary_columns_count_too(ledger: Ledger) -> None:

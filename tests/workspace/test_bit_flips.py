@@ -57,6 +57,35 @@ def rows(path: Path) -> list[object]:
         return [sorted(map(repr, db.execute(sa.select(*columns)))) for columns in raw]
 
 
+def varint(blob: bytes, at: int) -> tuple[int, int]:
+    """SQLite's integers of one to nine bytes: the value, and where it ends."""
+    value = 0
+    for step in range(9):
+        byte = blob[at + step]
+        if step == 8:
+            return value << 8 | byte, at + 9
+        value = value << 7 | byte & 127
+        if byte < 128:
+            return value, at + step + 1
+    raise AssertionError
+
+
+def cell(blob: bytes, base: int, start: int, kind: int, size: int) -> tuple[int, int]:
+    """From where to where a cell lies in its page, by the file format."""
+    at = base + start + (4 if kind in (2, 5) else 0)
+    payload, at = varint(blob, at)
+    if kind == 5:
+        return start, at - base
+    if kind == 13:
+        _, at = varint(blob, at)
+    most = size - 35 if kind == 13 else (size - 12) * 64 // 255 - 23
+    if payload > most:
+        least = (size - 12) * 32 // 255 - 23
+        local = least + (payload - least) % (size - 4)
+        payload = (local if local <= most else least) + 4
+    return start, max(at + payload - base, start + 4)
+
+
 def place(blob: bytes, at: int) -> str:
     """Which of the places outside a byte lies in, or where else."""
     for name, offsets in HEADER.items():
@@ -66,18 +95,17 @@ def place(blob: bytes, at: int) -> str:
     page, within = divmod(at, size)
     head = page * size + (100 if page == 0 else 0)
     kind = blob[head]
-    if kind not in (2, 5, 10, 13):
-        return f"page {page}, no page of a tree"
+    if kind not in (2, 5, 10, 13):  # the end of a long row
+        rest = blob[at : (page + 1) * size]
+        return "free space in a page" if not any(rest) else f"page {page}, no page of a tree"
     cells, content = int.from_bytes(blob[head + 3 : head + 5]), int.from_bytes(blob[head + 5 : head + 7])
     first = head % size + (12 if kind in (2, 5) else 8) + 2 * cells
     if first <= within < content:
         return "free space in a page"
-    block = int.from_bytes(blob[head + 1 : head + 3])
-    while block:
-        start = page * size + block
-        if block <= within < block + int.from_bytes(blob[start + 2 : start + 4]):
-            return "free space in a page"
-        block = int.from_bytes(blob[start : start + 2])
+    pointers = range(page * size + first - 2 * cells, page * size + first, 2)
+    taken = [cell(blob, page * size, int.from_bytes(blob[p : p + 2]), kind, size) for p in pointers]
+    if within >= content and not any(start <= within < end for start, end in taken):
+        return "free space in a page"
     if page == 0 and within >= content:
         return "text of the schema, said the same"
     return f"page {page}, byte {within}, kind {kind}"

@@ -97,10 +97,9 @@ def test_a_row_altered_behind_its_back_is_found(room: Path, pristine: Path, stat
         assert log.check(space).passed
         with space.ledger.engine.begin() as db:
             assert db.exec_driver_sql(statement).rowcount > 0
-        assert ledger_check(space) == (
-            False,
-            "what is in force is not what was signed: a row was altered, added or lost",
-        )
+        passed, detail = ledger_check(space)
+        assert not passed
+        assert "what is in force is not what was signed" in detail
 
 
 def test_history_rewritten_with_all_its_hashes_does_not_fit_what_was_signed(pristine: Path, room: Path) -> None:
@@ -140,10 +139,9 @@ def test_a_lost_key_is_named_with_the_way_out_and_never_replaced_in_silence(pris
     path = copied(pristine, room / "w")
     (path / "keys" / "log.key").unlink()
     with opened(path) as space:
-        assert ledger_check(space) == (
-            False,
-            f"{space.keys.log_path} is missing; `fedforget log key DIR --new` starts anew",
-        )
+        passed, detail = ledger_check(space)
+        assert not passed
+        assert f"{space.keys.log_path} is missing" in detail
         with pytest.raises(Damaged, match=r"fedforget log key DIR --new"):
             space.train()
         auditing.key(space, new=True)

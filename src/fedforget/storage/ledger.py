@@ -389,7 +389,7 @@ class Ledger:
             db.execute(sa.update(r).where(r.c.state == "rebuilding").values(state="overtaken"))
             _set(db, "epoch", epoch)
             _owe(db, owed)
-            body = {"epoch": epoch, "forgotten": len(forgotten), "rounds": made, "lost": branch.lost}
+            body = {"epoch": epoch, "emptied": True, "forgotten": len(forgotten), "rounds": made, "lost": branch.lost}
             _branch_off(db, branch)
             self._append(db, "restored", body)
             queue.go_back(db, self.log, "planned", "quarantined", "rebuilding")
@@ -397,9 +397,10 @@ class Ledger:
 
     def branch_off(self, branch: Branch) -> None:
         """An old backup whose keys still open it: its log goes on under another name."""
+        epoch = self.get("epoch")
         with self.transaction("restore") as db:
             _branch_off(db, branch)
-            body = {"epoch": self.get("epoch"), "forgotten": 0, "rounds": 0, "lost": branch.lost}
+            body = {"epoch": epoch, "emptied": False, "forgotten": 0, "rounds": 0, "lost": branch.lost}
             self._append(db, "restored", body)
 
     # --- the chain ----------------------------------------------------------------------------------------

@@ -254,9 +254,10 @@ def accountable(space: "Workspace") -> list[Request]:
 
 
 def _overtaken(space: "Workspace", request: int) -> bool:
-    """Whether this ledger was put back from a backup of just after the switch: its models are no longer there."""
-    told = [e.kind for e in space.ledger.events() if e.kind == "restored" or (e.body or {}).get("request") == request]
-    return told[-1:] == ["restored"]
+    """Whether this ledger was put back from a backup of just after the switch and emptied: its models are gone."""
+    told = [e.body or {} for e in space.ledger.events() if e.kind in ("restored", "forgotten")]
+    mine = max((at for at, body in enumerate(told) if body.get("request") == request), default=0)
+    return any(body.get("emptied") for body in told[mine:])
 
 
 def why_not_final(space: "Workspace", request: Request) -> str:

@@ -136,6 +136,8 @@ def check(space: "Workspace") -> Check:
         return Check("ledger", False, f"event {broken} was altered")
     key, known = space.keys.log_key(), space.ledger.noted(_KEY)
     found = standing(space, key)
+    if key is None and known:
+        return Check("ledger", False, f"{space.keys.log_path} is missing; `fedforget log key DIR --new` starts anew")
     if key is None or found.signed is None:
         return Check("ledger", not known, f"{found.height} events, none signed yet; the next verb signs them")
     if str(key.public) not in known:

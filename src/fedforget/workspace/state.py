@@ -64,12 +64,17 @@ class State:
     def done(self, cell: Cell) -> int:
         return self.past.rounds(cell)
 
-    def legs(self) -> dict[int, Leg]:
-        """What is left of the newest stage, shard by shard."""
-        until = self.plan.stages[self.stage].rounds
+    def behind(self) -> list[int]:
+        """The stages that are not at their end: the newest, or after a restore all that were emptied."""
+        return [stage for stage in range(self.stage + 1) if self.legs(stage)]
+
+    def legs(self, stage: int | None = None) -> dict[int, Leg]:
+        """What is left of a stage, the newest if none is named, shard by shard."""
+        stage = self.stage if stage is None else stage
+        until = self.plan.stages[stage].rounds
         found: dict[int, Leg] = {}
         for shard in range(self.plan.shards):
-            cell = (self.stage, shard)
+            cell = (stage, shard)
             if self.plan.present(*cell) and self.done(cell) < until:
                 found[shard] = Leg(self.done(cell), self.final(cell), until)
         return found

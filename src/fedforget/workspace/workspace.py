@@ -247,26 +247,32 @@ class Workspace:
     # --- training -----------------------------------------------------------------------------------------
 
     def train(self, progress: Progress = silent) -> TrainReport:
-        """Train the newest stage to its end, going on from the last round that was kept."""
+        """Train the newest stage to its end, going on from the last round that was kept; emptied ones before it."""
         with self._working() as notices:
             self._refuse_unfinished()
             state = self.state()
-            legs = state.legs()
             before = sum(1 for p in state.rows if p.stage == state.stage)
-            total = before + sum(leg.until - leg.first for leg in legs.values())
-            done = before
-            rounds: list[Round] = []
-            paid: Collection[SliceKey] = ()
             self.ledger.note("numerics", numerics(self.learner))
-            march = train(self.cohort, state.plan, legs, self.settings.training, stage=state.stage)
-            progress("training", done, total)
-            for group in by_index(march, lambda _, index: sum(g.first <= index < g.until for g in legs.values())):
-                paid = self.keep(state, group, generation=state.vault.epoch, paid=paid)
-                rounds += [replace(r, uploads=(), start=r.model) for r in group]
-                done += len(group)
-                progress("training", done, total)
-            self.ledger.pay(paid)
+            rounds: list[Round] = []
+            for stage in state.behind() or [state.stage]:
+                rounds += self._train_stage(self.state(), stage, progress)
             return replace(inspect.train_report(state.stage, rounds, before, self.state()), notices=notices)
+
+    def _train_stage(self, state: State, stage: int, progress: Progress) -> list[Round]:
+        legs = state.legs(stage)
+        done = sum(1 for p in state.rows if p.stage == stage)
+        total = done + sum(leg.until - leg.first for leg in legs.values())
+        rounds: list[Round] = []
+        paid: Collection[SliceKey] = ()
+        march = train(self.cohort, state.plan, legs, self.settings.training, stage=stage)
+        progress("training", done, total)
+        for group in by_index(march, lambda _, index: sum(g.first <= index < g.until for g in legs.values())):
+            paid = self.keep(state, group, generation=state.vault.epoch, paid=paid)
+            rounds += [replace(r, uploads=(), start=r.model) for r in group]
+            done += len(group)
+            progress("training", done, total)
+        self.ledger.pay(paid)
+        return rounds
 
     def keep(
         self,
@@ -303,8 +309,8 @@ class Workspace:
         with self._working():
             self._refuse_unfinished()
             state = self.state()
-            if state.legs():
-                raise NotTrained(self.path, f"a finished stage {state.stage}")
+            if state.behind():
+                raise NotTrained(self.path, f"a finished stage {state.behind()[0]}")
             scopes.refuse_strangers({m.client: gone for m, gone in self.ledger.members()}, leave := tuple(leave))
             stage = Stage(rounds or self.settings.rounds, handover)  # type: ignore[arg-type]
             known = {m.client: m.seat for m, _ in self.ledger.members()}

@@ -153,9 +153,9 @@ def model(space: "Workspace", combine: str) -> Model:
     if combine not in COMBINES:
         raise SettingError("combine", combine, "one of " + ", ".join(COMBINES))
     state = space.state()
+    now = served(space, state)
     if not state.rows:
         raise NotTrained(space.path)
-    now = served(space, state)
     if combine == "average":
         params = mean(list(now.models.values()))
     else:

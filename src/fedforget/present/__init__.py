@@ -1,17 +1,37 @@
 """Present: reports as a person reads them in a terminal."""
 
 from .base import size
+from .requests import (
+    delivered,
+    key,
+    key_pair,
+    keys,
+    migrated,
+    policy,
+    request,
+    requests,
+    wished,
+    worked,
+)
 from .study import dataset, demo, storage
 from .verbs import evaluated, forgot, made, planned, repaired, scrubbed, staged, status, trained, verified
 
 __all__ = [
     "dataset",
+    "delivered",
     "demo",
     "evaluated",
     "forgot",
+    "key",
+    "key_pair",
+    "keys",
     "made",
+    "migrated",
     "planned",
+    "policy",
     "repaired",
+    "request",
+    "requests",
     "scrubbed",
     "size",
     "staged",
@@ -19,4 +39,6 @@ __all__ = [
     "storage",
     "trained",
     "verified",
+    "wished",
+    "worked",
 ]

@@ -70,9 +70,7 @@ def enroll(
 def wish(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The file to be delivered.")],
     key: KeyFile,
-    federation: Annotated[
-        str, typer.Option("--federation", help="Its name (`status --json` has it).")
-    ],
+    federation: Annotated[str, typer.Option("--federation", help="Its name (`status --json` has it).")],
     client: Clients = None,
     operator: Annotated[str, typer.Option("--operator", help="Your name, if you ask as an operator.")] = "",
     reason: Reason = "",

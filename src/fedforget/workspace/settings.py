@@ -12,6 +12,7 @@ from ..errors import SettingError
 from ..federation import Settings
 from ..manifest import Keeping
 from ..plan import Draw
+from ..storage.database import check
 
 Partition = Literal["iid", "by-class", "buckets"]
 Precision = Literal["fp32", "bf16"]
@@ -42,6 +43,7 @@ class FederationSettings:
     precision: Precision = "fp32"
     seed: int = 0
     federation: str = ""  # a random name, bound into every seal
+    ledger: str = ""  # the address of a PostgreSQL database; a file in the workspace
     keeping: Keeping = field(default_factory=Keeping)
 
     def __post_init__(self) -> None:
@@ -51,6 +53,8 @@ class FederationSettings:
         for name, least in _LEAST.items():
             if getattr(self, name) < least:
                 raise SettingError(name, getattr(self, name), f"{least} or more")
+        if self.ledger:
+            check(self.ledger)
         if self.seats and self.seats < self.clients:
             raise SettingError("seats", self.seats, f"at least the number of clients, {self.clients}")
         if self.shards > self.clients:
@@ -72,7 +76,9 @@ class FederationSettings:
 
     @property
     def digest(self) -> str:
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+        """Of all but where the ledger lies: it may move, and is the same federation."""
+        known = {name: value for name, value in asdict(self).items() if name != "ledger"}
+        return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
 
     def to_toml(self) -> str:
         flat = asdict(self)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 def settle(space: "Workspace") -> None:
     """Before any work: half-written files go, debts are asked for again, an old database is brought up to date."""
     space.disk.sweep(space.path)
+    space.ledger.begun()
     epoch = space.ledger.get("epoch")
     newest = max(space.keys.epochs(), default=epoch)
     if newest > epoch and outdated(space, epoch):

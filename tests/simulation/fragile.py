@@ -1,7 +1,8 @@
 """A disk whose power can fail: real files, and a memory of what was not yet synced, to be taken back.
 
-What is durable: a file's content once the file was synced; a name (created, renamed, removed) once its folder was, names
-of one folder in the order they were made. Everything else is lost, or half there, when the power fails.
+What is durable: a file's content once the file was synced; a name (created, renamed, removed) once its folder was, the
+names of one folder in the order they were made. Everything else is lost, or half there, when the power fails; a process
+that dies takes nothing with it, and what it did not sync can still be lost later.
 """
 
 import errno
@@ -104,8 +105,10 @@ class Fragile:
         return bool(self.contents or any(self.folders.values()))
 
     def fails(self, how: Failure, random: Random) -> None:
-        """The power fails. `clean`: it was only the process · `lost`: all that was not synced · `torn`: parts of it."""
-        if how != "clean":
+        """`clean`: only the process ended · `lost`: the power failed, and what was not synced is gone · `torn`: parts."""
+        if how == "clean":
+            return
+        if self.pending:
             for path, before in sorted(self.contents.items()):
                 path.write_bytes(_torn(before, path.read_bytes(), how, random))
             for folder in sorted(self.folders, key=lambda one: (-len(one.parts), one)):

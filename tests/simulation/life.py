@@ -9,10 +9,12 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
+
+from sqlalchemy import Engine
 
 from fedforget.coding import code_named
 from fedforget.errors import AlreadyForgotten, FedForgetError, StorageFull, Unrecoverable
@@ -25,16 +27,19 @@ from fedforget.requests.signed import Signed
 from fedforget.requests.wish import Said, Verdict, Wish
 from fedforget.signing import SecretKey
 from fedforget.slices import HEAD, SERVER, SliceKey
-from fedforget.storage import erasures, queue
+from fedforget.storage import database, erasures, queue
+from fedforget.storage.directory import DirectoryStore
 from fedforget.storage.disk import Disk
+from fedforget.storage.ledger import Ledger
 from fedforget.workspace import FederationSettings, Workspace
+from fedforget.workspace.keys import KeyFolder
 from fedforget.workspace.scopes import effective
 from fedforget.workspace.state import unfinished
 
 from . import stub
 from .fragile import FAILURES, Died, Failure, Fate, Fragile
 
-FAULTS = 24
+FAULTS = 20
 FEDERATION = "simulated"
 LONGEST = 60  # durable operations before which a death or a full disk may come
 
@@ -73,7 +78,7 @@ class Clock:
 class Backup:
     """The ledger as it was, and what the operator had done by then."""
 
-    ledger: bytes
+    ledger: bytes = field(repr=False)
     stages: int
     joined: int
 
@@ -82,6 +87,7 @@ class Backup:
 class Life:
     seed: int
     path: Path
+    engine: Engine  # of the ledger in that path; statements once compiled serve many lives
     faults: int = FAULTS
     clock: Clock = field(default_factory=Clock)
     files: Fragile = field(default_factory=Fragile)
@@ -134,6 +140,7 @@ class Life:
                 space.requests.enrol("client", name, key(name).public)
             for name in ("ann", "bob"):
                 space.requests.enrol("operator", name, key(name).public)
+            self.cipher = space.settings.keeping.cipher
 
     def _story(self) -> Iterator[Callable[[Workspace], None]]:
         draw = self.random
@@ -153,12 +160,12 @@ class Life:
     def _through(self, step: Callable[[Workspace], None]) -> None:
         """Until it succeeds: whatever goes wrong in between."""
         for attempt in range(12):
-            if sum(self.met.values()) < self.faults:
+            if sum(self.met.values()) < self.faults and attempt < 8:
                 self._meanwhile()
                 fate = self._fate()
             else:
                 fate = Fate()
-            self.trail.append(f"{getattr(step, '__name__', step)} {fate.kind} {fate.step}")
+            self.trail.append(f"{step.__name__} {fate.kind} {fate.step}")
             try:
                 with self._opened(fate) as space:
                     step(space)
@@ -173,7 +180,7 @@ class Life:
             except Unrecoverable:
                 must(self.away, "too few slices although every holder is there")
                 self._everybody_back()
-        raise Broken(f"{step} did not come to its end")
+        raise Broken(f"{step.__name__} did not come to its end")
 
     def _fate(self) -> Fate:
         kind = self.random.choice(["lives", "dies", "dies", "dies", "full"])
@@ -192,13 +199,18 @@ class Life:
 
     @contextmanager
     def _opened(self, fate: Fate | None = None) -> Iterator[Workspace]:
-        space = Workspace.open(
-            self.path, task=self.task, disk=self._disk(fate), clock=self.clock, make_cohort=stub.cohort
-        )
-        try:
-            yield space
-        finally:
-            space.ledger.close()
+        """A process begins. One in eight by the front door; the others find door and settings as they were."""
+        disk = self._disk(fate)
+        if self.random.random() < 0.125:
+            with Workspace.open(
+                self.path, task=self.task, disk=disk, clock=self.clock, make_cohort=stub.cohort
+            ) as space:
+                yield space
+            return
+        ledger = Ledger(self.engine, str(self.engine.url), disk.probe, self.clock)
+        keys, store = KeyFolder(self.path / "keys", None, disk), DirectoryStore(self.path / "holders", disk)
+        settings = replace(self.settings, keeping=replace(self.settings.keeping, cipher=self.cipher))
+        yield Workspace(self.path, settings, ledger, keys, store, disk, make_cohort=stub.cohort, _given=self.task)
 
     # --- what it does ---------------------------------------------------------------------------------------
 
@@ -213,7 +225,7 @@ class Life:
 
     def _work(self, space: Workspace) -> None:
         """Deliver what was never acknowledged, and carry out all that waits."""
-        for one in self.asked:
+        for one in tuple(self.asked):
             self._deliver(space, one)
         space.requests.run(now=True)
         self._stuck(space)
@@ -313,7 +325,8 @@ class Life:
                 self._sign(one)
                 (receipt,) = space.requests.ask(one.blob).receipts
             if receipt.state == "denied":
-                must(receipt.kind == "impossible" and self._done(space, one), f"{one.id} was denied: {receipt.why}")
+                must(receipt.kind == "impossible", f"{one.id} was denied: {receipt.why}")
+                self._only_the_rest(space, one)
             elif receipt.state == "received":
                 self._approve(space, one)
         one.acknowledged = True
@@ -323,7 +336,17 @@ class Life:
         try:
             space.forget(scope=one.scope)
         except AlreadyForgotten:
-            must(self._done(space, one), "what was not forgotten is said to be")
+            self._only_the_rest(space, one)
+
+    def _only_the_rest(self, space: Workspace, one: Asked) -> None:
+        """Some of it was forgotten before: who asked is told so, and asks for the rest."""
+        must(self._done(space, one), f"what was not forgotten is said to be: {one.scope}")
+        gone = {m.client for m, rebuild in space.ledger.members() if rebuild is not None}
+        rest = sorted(set(one.scope.clients) - gone)
+        if one.scope.kind == "client" and rest:
+            self.asked.append(again := Asked(Scope.of_clients(rest), f"wish-{len(self.asked)}", "ann", own=False))
+            self._sign(again)
+            self._deliver(space, again)
 
     def _done(self, space: Workspace, one: Asked) -> bool:
         """Whether somebody it names is forgotten already, or all of it is."""
@@ -336,19 +359,18 @@ class Life:
 
     def _meanwhile(self) -> None:
         """Between two commands: at most one thing, and often none."""
-        what = self.random.choice(
-            [None, None, self._holder_away, self._holder_back, self._bit_flip, self._again, self._forge]
-            + [self._jump, self._back_up, self._restore]
-        )
+        ways = (self._holder_away, self._holder_back, self._bit_flip, self._again, self._forge)
+        what = self.random.choice([None, None, *ways, self._jump, self._back_up, self._restore])
         if what is not None and what():
             name = what.__name__.strip("_").replace("_", " ")
             self.trail.append(name)
             self.met[name] += 1
 
     def _holder_away(self) -> bool:
-        here = [p for p in sorted((self.path / "holders").glob("client-*")) if p.is_dir()]
+        folders = sorted((self.path / "holders").glob("client-*"))
+        here = [path for path in folders if path.is_dir() and path.name not in self.away]
         if not here or self.settings.keeping.layout == "server" or self.files.pending:
-            return False
+            return False  # what is moved must be durable, for the disk does not see it
         chosen = self.random.choice(here)
         self._aside(chosen.name).parent.mkdir(exist_ok=True)
         chosen.rename(self._aside(chosen.name))
@@ -404,7 +426,8 @@ class Life:
         one = self.random.choice(sent)
         with self._opened() as space:
             for receipt in space.requests.ask(*[one.blob] * self.random.choice([1, 2, 50])).receipts:
-                fine = receipt.again or (receipt.kind == "impossible" and self._done(space, one))
+                fine = receipt.again or receipt.kind == "expired"
+                fine = fine or (receipt.kind == "impossible" and self._done(space, one))
                 must(fine, f"{one.id}, delivered again, was {receipt}")
         return True
 
@@ -454,6 +477,7 @@ class Life:
         """The ledger is lost and an older one comes back: what was acknowledged since is delivered again."""
         if self.backup is None or self.random.random() < 0.5:
             return False
+        self.engine.dispose()
         (self.path / "ledger.db").write_bytes(self.backup.ledger)
         (self.path / "ledger.db-journal").unlink(missing_ok=True)
         self.stages, self.joined = self.backup.stages, self.backup.joined
@@ -505,14 +529,14 @@ class Life:
             found = {tuple(p): row.model_digest for p, row in space.state().rows.items()}
             must(found == self._world(space, expected), "the models are not those of the undisturbed life")
             self._no_strays(space)
+        self.engine.dispose()
         shutil.rmtree(self.path)
         shutil.rmtree(self._aside(HEAD).parent, ignore_errors=True)
 
     def _world(self, space: Workspace, expected: "Expected") -> Mapping[tuple[int, ...], str]:
         """Trained from nothing, in memory, by what was asked alone."""
-        names, members = stub.names(self.clients + 1), []
-        for seat in range(self.clients + self.joined):
-            members.append(Member(names[seat], seat, joined=0 if seat < self.clients else 1))
+        names = stub.names(self.clients + self.joined)
+        members = [Member(name, seat, joined=0 if seat < self.clients else 1) for seat, name in enumerate(names)]
         stages = [Stage(2), *(Stage(2, handover) for handover in self.handovers)][: self.stages]  # type: ignore[arg-type]
         settings = self.settings
         plan = Plan(settings.seed, 2, tuple(members), tuple(stages), settings.participants or None)
@@ -602,10 +626,24 @@ def failure(seed: int, life: Life, fault: BaseException) -> str:
     return "\n".join([f"seed {seed}: {said}", *(f"  {line}" for line in life.trail)])
 
 
-def lived(seed: int, room: Path, faults: int = FAULTS) -> tuple[Counter[str], str]:
-    """The faults a life met, and what broke in it, if anything did."""
-    life = Life(seed, room / f"life-{seed}", faults)
-    try:
-        return life.live(), ""
-    except (Broken, FedForgetError, OSError, ValueError, LookupError, TypeError) as fault:
-        return life.met, failure(seed, life, fault)
+@dataclass(frozen=True)
+class Theatre:
+    """Where lives are lived, one after another."""
+
+    room: Path
+    engine: Engine
+
+    @staticmethod
+    def at(room: Path) -> "Theatre":
+        return Theatre(room, database.engine(f"sqlite:///{room / 'life' / 'ledger.db'}"))
+
+    def lived(self, seed: int, faults: int = FAULTS) -> tuple[Counter[str], str]:
+        """The faults a life met, and what broke in it, if anything did."""
+        life = Life(seed, self.room / "life", self.engine, faults)
+        try:
+            return life.live(), ""
+        except (Broken, FedForgetError, OSError, ValueError, LookupError, TypeError) as fault:
+            self.engine.dispose()
+            for path in self.room.iterdir():
+                shutil.rmtree(path)
+            return life.met, failure(seed, life, fault)

@@ -1,4 +1,4 @@
-"""A task without learning: a model is a hash of what it was made from, so that any difference shows and costs nothing."""
+"""A task without learning: a model is a hash of what it was made from, so any difference shows and costs nothing."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence

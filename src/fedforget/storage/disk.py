@@ -144,9 +144,17 @@ class Disk:
             yield from (Path(folder, name) for name in sorted(names) if not name.startswith(_TEMPORARY))
 
     def sweep(self, root: Path) -> int:
-        """Delete what interrupted writes left behind."""
-        found = [Path(folder, n) for folder, _, names in os.walk(root) for n in names if n.startswith(_TEMPORARY)]
+        """Delete what interrupted writes left behind, and make durable the folders they made.
+
+        A folder that is there may be there in memory only: whoever made it was stopped before it could sync the one
+        above. Nobody who writes into it later would, so it is done before anything is written.
+        """
+        walked = [(Path(folder), names) for folder, _, names in os.walk(root)]
+        found = [folder / name for folder, names in walked for name in names if name.startswith(_TEMPORARY)]
         self.delete_all(found)
+        with _named(root):
+            self.probe("fsync", str(root))
+            self.system.sync([folder for folder, _ in walked])
         return len(found)
 
     def _sync(self, paths: Iterable[Path]) -> None:

@@ -50,10 +50,9 @@ class Ground:
 
     @staticmethod
     def of(space: "Workspace") -> "Ground":
-        ledger = space.ledger
-        seats = {m.client: gone for m, gone in ledger.members()}
-        plan = current_plan(space.settings, ledger)
-        return Ground(plan, seats, erasures.drops(ledger), erasures.holdings(ledger))
+        ledger, members = space.ledger, space.ledger.members()
+        plan = current_plan(space.settings, ledger, members)
+        return Ground(plan, {m.client: gone for m, gone in members}, erasures.drops(ledger), erasures.holdings(ledger))
 
 
 @dataclass(frozen=True)

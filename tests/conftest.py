@@ -3,10 +3,15 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from postgres import Server
 
 settings.register_profile(
     "fedforget",
@@ -16,6 +21,34 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("fedforget")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--ledger",
+        default="sqlite",
+        choices=("sqlite", "postgresql"),
+        help="where the workspaces and ledgers of the tests have theirs",
+    )
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator["Server"]:
+    """A server of our own, started when first asked for; skipped with a reason where there is none."""
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    from postgres import PASSWORD, running
+
+    before = os.environ.get("PGPASSWORD")
+    os.environ["PGPASSWORD"] = PASSWORD
+    try:
+        with running() as server:
+            yield server
+    finally:
+        if before is None:
+            del os.environ["PGPASSWORD"]
+        else:
+            os.environ["PGPASSWORD"] = before
+
 
 UNPACK = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "unpack.py"
 

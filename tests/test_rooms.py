@@ -142,9 +142,7 @@ def test_datasets_know_nothing_of_federations(module: str) -> None:
     assert known <= DATASETS_KNOW
 
 
-@pytest.mark.parametrize(
-    "module", [m for m in MODULES if room_of(m) in ("errors", "seeds", "core", "records", "requests")]
-)
+@pytest.mark.parametrize("module", [m for m in MODULES if room_of(m) in ("errors", "seeds", "core", "records")])
 def test_the_core_has_no_effects(module: str) -> None:
     assert not NEVER_IN_CORE & {imported.partition(".")[0] for imported in imports(module)}
 

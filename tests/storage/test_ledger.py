@@ -30,8 +30,21 @@ def address(folder: Path) -> str:
     return f"sqlite:///{folder / 'ledger.db'}"
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A new database of each kind: what holds of one holds of the other."""
+    return address(tmp_path) if request.param == "sqlite" else str(request.getfixturevalue("postgres").new())
+
+
 @pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
+def ledger(url: str) -> Iterator[Ledger]:
+    made = Ledger.create(url, {"digest": "d"}, clock=lambda: NOON)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def in_a_file(tmp_path: Path) -> Iterator[Ledger]:
     made = Ledger.create(address(tmp_path), {"digest": "d"}, clock=lambda: NOON)
     yield made
     made.close()
@@ -61,25 +74,25 @@ def contents(ledger: Ledger) -> dict[str, list[tuple]]:
 # --- durable and discreet -----------------------------------------------------------------------------------
 
 
-def test_every_connection_keeps_no_deleted_byte_and_syncs_to_the_last(ledger: Ledger):
+def test_every_connection_keeps_no_deleted_byte_and_syncs_to_the_last(in_a_file: Ledger):
     wanted = {"journal_mode": "delete", "synchronous": 3, "secure_delete": 1, "foreign_keys": 1, "mmap_size": 0}
-    with ledger.engine.connect() as one, ledger.engine.connect() as two:
+    with in_a_file.engine.connect() as one, in_a_file.engine.connect() as two:
         for db in (one, two):
             assert {name: db.exec_driver_sql(f"PRAGMA {name}").scalar() for name in wanted} == wanted
 
 
-def test_what_was_deleted_is_in_no_byte_of_the_file(ledger: Ledger, tmp_path: Path):
-    ledger.put("secret", "a very secret value" * 400)
+def test_what_was_deleted_is_in_no_byte_of_the_file(in_a_file: Ledger, tmp_path: Path):
+    in_a_file.put("secret", "a very secret value" * 400)
     assert b"a very secret value" in (tmp_path / "ledger.db").read_bytes()
-    ledger.put("secret", "gone")
+    in_a_file.put("secret", "gone")
     assert b"a very secret value" not in (tmp_path / "ledger.db").read_bytes()
     assert [p.name for p in tmp_path.iterdir()] == ["ledger.db"]
 
 
-def test_a_ledger_opened_again_says_the_same(ledger: Ledger, tmp_path: Path):
+def test_a_ledger_opened_again_says_the_same(ledger: Ledger, url: str):
     ledger.open_stage(0, Stage(3), [Member("a", 0), Member("b", 1)])
     ledger.enter(entry(0, 0))
-    again = Ledger.open(address(tmp_path))
+    again = Ledger.open(url)
     assert contents(again) == contents(ledger)
     assert again.stages() == (Stage(3),)
     assert [m for m, _ in again.members()] == [Member("a", 0), Member("b", 1)]
@@ -94,7 +107,7 @@ def test_rows_come_back_as_the_values_they_were(ledger: Ledger):
     assert ledger.bundles("f") == made.bundles
 
 
-def test_every_change_is_one_transaction(tmp_path: Path):
+def test_every_change_is_one_transaction(url: str):
     """Whoever dies at a commit leaves every table as it was, whatever the change."""
     dead = False
 
@@ -102,7 +115,7 @@ def test_every_change_is_one_transaction(tmp_path: Path):
         if dead:
             raise Died(target)
 
-    ledger = Ledger.create(address(tmp_path), {}, probe)
+    ledger = Ledger.create(url, {}, probe)
     ledger.open_stage(0, Stage(3), [Member("a", 0), Member("b", 1)])
     ledger.enter(entry(0, 0))
     request = ledger.open_request({"leave": ["a"]})
@@ -257,21 +270,21 @@ def test_an_altered_event_is_found(ledger: Ledger, tampering: str, broken: int):
 # --- what can be wrong with the file ------------------------------------------------------------------------
 
 
-def test_a_later_version_is_refused_with_the_way_out(ledger: Ledger, tmp_path: Path):
+def test_a_later_version_is_refused_with_the_way_out(ledger: Ledger, url: str):
     ledger.put("version", tables.VERSION + 1)
     with pytest.raises(LedgerTooNew, match="pip install -U") as caught:
-        Ledger.open(address(tmp_path))
+        Ledger.open(url)
     assert (caught.value.found, caught.value.known) == (tables.VERSION + 1, tables.VERSION)
     ledger.put("version", "seven")
     with pytest.raises(Damaged, match="version"):
-        Ledger.open(address(tmp_path))
+        Ledger.open(url)
 
 
 @pytest.mark.parametrize("length", [0, 1, 15, 100, 1000, 4096, 5000, 20_000])
-def test_a_truncated_file_is_damaged_and_named(ledger: Ledger, tmp_path: Path, length: int):
+def test_a_truncated_file_is_damaged_and_named(in_a_file: Ledger, tmp_path: Path, length: int):
     for round in range(8):
-        ledger.enter(entry(0, round))
-    ledger.close()
+        in_a_file.enter(entry(0, round))
+    in_a_file.close()
     whole = (tmp_path / "ledger.db").read_bytes()
     assert length < len(whole)
     (tmp_path / "ledger.db").write_bytes(whole[:length])
@@ -334,10 +347,10 @@ def test_whatever_byte_is_wrong_it_is_damage_or_is_not_noticed_but_never_a_fault
         ("meta", "value", "{"),
     ],
 )
-def test_rows_that_cannot_be_read_are_damage(ledger: Ledger, tmp_path: Path, table: str, column: str, value: object):
-    ledger.open_stage(0, Stage(2), [Member("a", 0)])
-    ledger.enter(entry(0, 0))
-    ledger.close()
+def test_rows_that_cannot_be_read_are_damage(in_a_file: Ledger, tmp_path: Path, table: str, column: str, value: object):
+    in_a_file.open_stage(0, Stage(2), [Member("a", 0)])
+    in_a_file.enter(entry(0, 0))
+    in_a_file.close()
     with sqlite3.connect(tmp_path / "ledger.db") as db:
         db.execute(f"UPDATE {table} SET {column} = ?", [value])
     db.close()
@@ -346,20 +359,20 @@ def test_rows_that_cannot_be_read_are_damage(ledger: Ledger, tmp_path: Path, tab
     assert caught.value.path == str(tmp_path / "ledger.db")
 
 
-def test_a_full_disk_is_named_and_nothing_is_half_entered(ledger: Ledger, tmp_path: Path):
+def test_a_full_disk_is_named_and_nothing_is_half_entered(in_a_file: Ledger, tmp_path: Path):
     """SQLite's own refusal, from a limit on the file's pages."""
-    with ledger.engine.connect() as db:
+    with in_a_file.engine.connect() as db:
         pages = db.exec_driver_sql("PRAGMA page_count").scalar()
         db.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
-    before = contents(ledger)
+    before = contents(in_a_file)
     with pytest.raises(StorageFull) as caught:
-        ledger.put("big", "x" * 100_000)
+        in_a_file.put("big", "x" * 100_000)
     assert caught.value.path == str(tmp_path / "ledger.db")
-    assert contents(ledger) == before
-    with ledger.engine.connect() as db:
+    assert contents(in_a_file) == before
+    with in_a_file.engine.connect() as db:
         db.exec_driver_sql("PRAGMA max_page_count = 100000")
-    ledger.put("big", "x" * 100_000)
-    assert len(ledger.get("big")) == 100_000
+    in_a_file.put("big", "x" * 100_000)
+    assert len(in_a_file.get("big")) == 100_000
 
 
 def test_other_faults_of_the_system_at_a_commit_pass_as_they_are(tmp_path: Path):
@@ -403,12 +416,12 @@ def test_a_ledger_in_memory_is_one_database_for_all_its_connections(tmp_path: Pa
     ledger.close()
 
 
-def test_a_copied_file_is_a_backup(ledger: Ledger, tmp_path: Path):
-    ledger.enter(entry(0, 0))
+def test_a_copied_file_is_a_backup(in_a_file: Ledger, tmp_path: Path):
+    in_a_file.enter(entry(0, 0))
     backup = tmp_path / "backup"
     backup.mkdir()
     shutil.copy(tmp_path / "ledger.db", backup)
-    ledger.enter(entry(0, 1))
+    in_a_file.enter(entry(0, 1))
     old = Ledger.open(address(backup))
     assert [p.round for p in old.rounds()] == [0]
     assert json.loads(json.dumps(old.get("settings"))) == {"digest": "d"}

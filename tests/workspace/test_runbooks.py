@@ -42,7 +42,7 @@ def here(trained: Path, room: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     monkeypatch.delenv("FEDFORGET_PASSPHRASE", raising=False)
     shutil.copytree(trained, "W")
     shutil.copytree("W", "backup")
-    yield room
+    return room
 
 
 def walk(section: str, expected: Callable[[list[str]], int] = lambda words: 0) -> None:

@@ -51,8 +51,13 @@ def passphrase() -> str | None:
     return os.environ.get("FEDFORGET_PASSPHRASE") or None
 
 
+def ledger_password() -> str | None:
+    """Of a ledger in PostgreSQL; without it libpq looks where it always looks (PGPASSFILE)."""
+    return os.environ.get("FEDFORGET_LEDGER_PASSWORD") or None
+
+
 def opened(path: Path, data: Path | None = None) -> Workspace:
-    return Workspace.open(path, data=data, passphrase=passphrase())
+    return Workspace.open(path, data=data, passphrase=passphrase(), ledger_password=ledger_password())
 
 
 def answer(report: Any, as_json: bool, show: Callable[[Console, Any], None]) -> None:

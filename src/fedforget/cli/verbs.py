@@ -20,6 +20,7 @@ from .base import (
     Seed,
     answer,
     app,
+    ledger_password,
     opened,
     passphrase,
     progress_bar,
@@ -57,6 +58,9 @@ def init(
     backup_days: Annotated[
         int, typer.Option(help="How long backups are kept; a certificate is final after that.")
     ] = 30,
+    ledger: Annotated[
+        str, typer.Option(help="postgresql://USER@HOST/NAME (password: FEDFORGET_LEDGER_PASSWORD); else a file.")
+    ] = "",
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
@@ -73,7 +77,8 @@ def init(
         "compress": compress,
     }
     settings = FederationSettings.of({**given, "learner": learner, "keeping": keeping})
-    with Workspace.init(path, settings, data=data, passphrase=passphrase()) as space:
+    secret = ledger_password()
+    with Workspace.init(path, settings, data=data, passphrase=passphrase(), ledger_password=secret) as space:
         answer(space.status(), as_json, present.made)
 
 
@@ -238,3 +243,14 @@ def evaluate(path: Folder, data: Data = None, as_json: AsJson = False) -> None:
     with opened(path, data) as space, progress_bar() as bar:
         report = space.evaluate(bar)
     answer(report, as_json, present.evaluated)
+
+
+@app.command()
+def migrate(path: Folder, as_json: AsJson = False) -> None:
+    """Bring a workspace of an earlier FedForget up to date. A ledger in a file is copied first.
+
+    Example: fedforget migrate W
+    """
+    from ..workspace.migrate import migrate as work
+
+    answer(work(path, ledger_password=ledger_password()), as_json, present.migrated)

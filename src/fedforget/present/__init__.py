@@ -12,6 +12,18 @@ from .evidence import (
     log_redacted,
     log_verified,
 )
+from .requests import (
+    delivered,
+    key,
+    key_pair,
+    keys,
+    migrated,
+    policy,
+    request,
+    requests,
+    wished,
+    worked,
+)
 from .serving import exported, exports, serving
 from .study import dataset, demo, storage
 from .verbs import evaluated, forgot, made, planned, repaired, scrubbed, staged, status, trained, verified
@@ -21,11 +33,15 @@ __all__ = [
     "certificate_salt",
     "certificates",
     "dataset",
+    "delivered",
     "demo",
     "evaluated",
     "exported",
     "exports",
     "forgot",
+    "key",
+    "key_pair",
+    "keys",
     "log_checkpoint",
     "log_events",
     "log_key",
@@ -33,8 +49,12 @@ __all__ = [
     "log_redacted",
     "log_verified",
     "made",
+    "migrated",
     "planned",
+    "policy",
     "repaired",
+    "request",
+    "requests",
     "scrubbed",
     "serving",
     "size",
@@ -43,4 +63,6 @@ __all__ = [
     "storage",
     "trained",
     "verified",
+    "wished",
+    "worked",
 ]

@@ -41,23 +41,27 @@ def admit(signed: Signed, enrolment: Enrolment | None, federation: str, now: dat
 
 
 def weigh(
-    signed: Signed, enrolment: Enrolment | None, asker: Enrolment | None, standing: Standing, federation: str,
+    verdict: Verdict,
+    key: str,
+    enrolment: Enrolment | None,
+    asker: Enrolment | None,
+    standing: Standing,
+    federation: str,
     now: datetime,
-) -> tuple[Verdict, State]:  # fmt: skip
-    """The verdict and the state it leads to, if whoever signed it may say so. `asker`: whose key asked."""
-    verdict = Verdict.from_document(signed.document)
+) -> State:
+    """The state the verdict leads to, if whoever signed it may say so. `asker`: whose key asked."""
     _check(verdict.said, enrolment, federation, now)
     wish = standing.wish
     if verdict.wish != standing.digest or verdict.said.request != wish.id:
         raise RequestDenied("other", "it is about another request than the one it names")
     if verdict.saying == "approve":
-        if str(signed.key) == standing.key or verdict.said.name == wish.said.name:
+        if key == standing.key or verdict.said.name == wish.said.name:
             raise RequestDenied("alone", "who asked cannot approve: it takes a second operator")
         if asker is None or asker.revoked is not None:
             raise RequestDenied("revoked", "the key that signed the request has been revoked meanwhile")
     own = wish.own and verdict.said.role == "client" and verdict.said.name == wish.said.name
     role, state = verdict.said.role, standing.state
-    return verdict, lifecycle.target(verdict.saying, role, state, own=own, authorised=standing.authorised)
+    return lifecycle.target(verdict.saying, role, state, own=own, authorised=standing.authorised)
 
 
 def _check(said: Said, enrolment: Enrolment | None, federation: str, now: datetime) -> None:

@@ -6,11 +6,12 @@ together: a file system commits fsyncs that wait at the same time in one go, for
 
 import errno
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from ..errors import StorageFull
 
@@ -23,11 +24,71 @@ def _quiet(operation: str, target: str) -> None:
     """Nobody listens."""
 
 
+class Files(Protocol):
+    """The calls by which files change: the system's, or those of a disk that forgets what was not synced."""
+
+    def make(self, folder: Path) -> None:
+        """A new folder in one that is there."""
+
+    def fill(self, path: Path, blob: bytes, mode: int) -> None:
+        """Write a file anew."""
+
+    def rename(self, source: Path, target: Path) -> None:
+        """In one step, over whatever has the name."""
+
+    def unlink(self, path: Path) -> None:
+        """Take a file out of its folder."""
+
+    def overwrite(self, path: Path) -> None:
+        """Zeros where the bytes lie."""
+
+    def sync(self, paths: Sequence[Path]) -> None:
+        """Make files, or what stands in folders, durable."""
+
+
+@dataclass(frozen=True)
+class System:
+    """The operating system's."""
+
+    def make(self, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+
+    def fill(self, path: Path, blob: bytes, mode: int) -> None:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+        try:
+            view = memoryview(blob)
+            while view:
+                view = view[os.write(handle, view) :]
+        finally:
+            os.close(handle)
+
+    def rename(self, source: Path, target: Path) -> None:
+        os.replace(source, target)
+
+    def unlink(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+
+    def overwrite(self, path: Path) -> None:
+        handle = os.open(path, os.O_WRONLY)
+        try:
+            os.write(handle, bytes(os.fstat(handle).st_size))
+        finally:
+            os.close(handle)
+
+    def sync(self, paths: Sequence[Path]) -> None:
+        if len(paths) == 1:
+            _fsync(paths[0])
+        elif paths:
+            with ThreadPoolExecutor(min(_TOGETHER, len(paths))) as pool:
+                list(pool.map(_fsync, paths))
+
+
 @dataclass(frozen=True)
 class Disk:
-    """The real file system."""
+    """Files that are written whole or not at all, on the real file system or on a twin of it."""
 
     probe: Probe = _quiet
+    system: Files = field(default_factory=System)
 
     def write(self, path: Path, blob: bytes, mode: int = 0o644) -> None:
         """All of it or nothing: temp file, fsync, rename, fsync of the directory."""
@@ -39,13 +100,13 @@ class Disk:
         for path, blob in blobs.items():
             with _named(path):
                 self.probe("write", str(path))
-                changed |= _make(path.parent)
-                _fill(_partial(path), blob, mode)
+                changed |= self._make(path.parent)
+                self.system.fill(_partial(path), blob, mode)
         self._sync([_partial(path) for path in blobs])
         for path in blobs:
             with _named(path):
                 self.probe("rename", str(path))
-                os.replace(_partial(path), path)
+                self.system.rename(_partial(path), path)
         self._sync(changed)
 
     def read(self, path: Path) -> bytes | None:
@@ -64,7 +125,7 @@ class Disk:
         for path in there:
             with _named(path):
                 self.probe("delete", str(path))
-                path.unlink(missing_ok=True)
+                self.system.unlink(path)
         self._sync({path.parent for path in there})
 
     def erase(self, path: Path) -> None:
@@ -72,7 +133,8 @@ class Disk:
         if path.exists():
             with _named(path):
                 self.probe("erase", str(path))
-                _overwrite(path)
+                self.system.overwrite(path)
+            self._sync([path])
             self.delete(path)
 
     def files(self, root: Path) -> Iterator[Path]:
@@ -82,9 +144,17 @@ class Disk:
             yield from (Path(folder, name) for name in sorted(names) if not name.startswith(_TEMPORARY))
 
     def sweep(self, root: Path) -> int:
-        """Delete what interrupted writes left behind."""
-        found = [Path(folder, n) for folder, _, names in os.walk(root) for n in names if n.startswith(_TEMPORARY)]
+        """Delete what interrupted writes left behind, and make durable the folders they made.
+
+        A folder that is there may be there in memory only: whoever made it was stopped before it could sync the one
+        above. Nobody who writes into it later would, so it is done before anything is written.
+        """
+        walked = [(Path(folder), names) for folder, _, names in os.walk(root)]
+        found = [folder / name for folder, names in walked for name in names if name.startswith(_TEMPORARY)]
         self.delete_all(found)
+        with _named(root):
+            self.probe("fsync", str(root))
+            self.system.sync([folder for folder, _ in walked])
         return len(found)
 
     def _sync(self, paths: Iterable[Path]) -> None:
@@ -92,43 +162,19 @@ class Disk:
         for path in waiting:
             with _named(path):
                 self.probe("fsync", str(path))
-        if len(waiting) == 1:
-            _fsync(waiting[0])
-        elif waiting:
-            with ThreadPoolExecutor(min(_TOGETHER, len(waiting))) as pool:
-                list(pool.map(_fsync, waiting))
+        self.system.sync(waiting)
+
+    def _make(self, folder: Path) -> set[Path]:
+        """Make a folder and those above it; returns the folders that got an entry by it."""
+        if folder.is_dir():
+            return set()
+        above = self._make(folder.parent)
+        self.system.make(folder)
+        return above | {folder.parent}
 
 
 def _partial(path: Path) -> Path:
     return path.with_name(_TEMPORARY + path.name)
-
-
-def _make(folder: Path) -> set[Path]:
-    """Make a folder and those above it; returns the folders that got an entry by it."""
-    if folder.is_dir():
-        return set()
-    above = _make(folder.parent)
-    folder.mkdir(exist_ok=True)
-    return above | {folder.parent}
-
-
-def _fill(path: Path, blob: bytes, mode: int) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-    try:
-        view = memoryview(blob)
-        while view:
-            view = view[os.write(handle, view) :]
-    finally:
-        os.close(handle)
-
-
-def _overwrite(path: Path) -> None:
-    handle = os.open(path, os.O_WRONLY)
-    try:
-        os.write(handle, bytes(os.fstat(handle).st_size))
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _fsync(path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from ..errors import Damaged, LedgerTooNew, LedgerTooOld, StorageFull, WorkspaceBusy
+from ..errors import Damaged, LedgerTooNew, LedgerTooOld, StorageFull, WorkspaceBusy, WorkspaceExists
 from ..federation import Place
 from ..manifest import Bundle, Entry, Label, Record, RoundRow
 from ..plan import Cell, Member, Stage
@@ -66,7 +66,10 @@ class Ledger:
     ) -> "Ledger":
         ledger = Ledger(database.engine(url, password), url, probe, clock)
         with ledger.transaction("create") as db:
+            _refuse_occupied(db, ledger.name)
             tables.schema.create_all(db)
+            if db.dialect.name != "sqlite":  # a file is deleted where its `init` did not come to its end
+                _set(db, "begun", True)
             _set(db, "version", tables.VERSION)
             _set(db, "settings", dict(settings))
             _set(db, "epoch", 0)
@@ -88,6 +91,23 @@ class Ledger:
             ledger.close()
             raise
         return ledger
+
+    @staticmethod
+    def version(url: str, password: str | None = None) -> int:
+        """Of whatever ledger is there."""
+        ledger = Ledger(database.engine(url, password), url)
+        try:
+            found = ledger.get("version")
+        finally:
+            ledger.close()
+        if not isinstance(found, int):
+            raise Damaged(ledger.name, "a version number", repr(found))
+        return found
+
+    def begun(self) -> None:
+        """Its `init` came to its end: nobody may make another here."""
+        if self.get("begun", False):
+            self.put("begun", False)
 
     @property
     def name(self) -> str:
@@ -449,6 +469,15 @@ class Ledger:
 
 
 # --- statements ---------------------------------------------------------------------------------------------
+
+
+def _refuse_occupied(db: sa.Connection, name: str) -> None:
+    """A database is one federation's; what an interrupted `init` left of one there gives way."""
+    if sa.inspect(db).has_table("meta"):
+        begun = db.scalar(sa.select(tables.meta.c.value).where(tables.meta.c.key == "begun"))
+        if begun != "true":
+            raise WorkspaceExists(name)
+        tables.schema.drop_all(db)
 
 
 def _in_force(table: sa.Table, pending: int | None) -> sa.ColumnElement[bool]:

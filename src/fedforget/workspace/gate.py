@@ -13,7 +13,7 @@ from ..requests import lifecycle
 from ..requests.admission import Enrolment, Standing, admit, weigh
 from ..requests.signed import Signed
 from ..requests.times import instant, next_warning, spell
-from ..requests.wish import Wish
+from ..requests.wish import Verdict, Wish
 from ..signing import PublicKey
 from ..storage import queue
 from ..storage.queue import Db, Queued, Spoken
@@ -123,18 +123,15 @@ def _take(space: "Workspace", db: Db, signed: Signed, now: datetime) -> Receipt:
 
 
 def _hear(space: "Workspace", db: Db, signed: Signed, now: datetime) -> Receipt:
-    request = signed.document.get("request")
-    one = _known(db, request if isinstance(request, str) else "")
-    used_for = queue.nonce_used_for(db, str(signed.key), str(signed.document.get("nonce")))
-    if used_for == signed.digest:
+    verdict = Verdict.from_document(signed.document)
+    one = _known(db, verdict.said.request)
+    if queue.nonce_used_for(db, str(signed.key), verdict.said.nonce) == signed.digest:
         return Receipt(one.id, one.state, again=True)
-    if not one.key:
-        raise RequestDenied("by hand", "it was carried out by the custodian's own hand")
     wish, asker = Wish.from_document(one.document), queue.enrolment(db, one.key)
     state: lifecycle.State = one.state  # type: ignore[assignment]
     standing = Standing(wish, one.digest, one.key, state, one.authorised is not None)
     who = queue.enrolment(db, str(signed.key))
-    verdict, to = weigh(signed, who, asker, standing, space.settings.federation, now)
+    to = weigh(verdict, str(signed.key), who, asker, standing, space.settings.federation, now)
     _once(db, signed, verdict.said.nonce)
     said = Spoken(verdict.saying, spell(now), signed.document, str(signed.key), signed.signature.hex())
     queue.speak(db, one, said)

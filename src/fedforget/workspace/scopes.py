@@ -50,10 +50,9 @@ class Ground:
 
     @staticmethod
     def of(space: "Workspace") -> "Ground":
-        ledger = space.ledger
-        seats = {m.client: gone for m, gone in ledger.members()}
-        plan = current_plan(space.settings, ledger)
-        return Ground(plan, seats, erasures.drops(ledger), erasures.holdings(ledger))
+        ledger, members = space.ledger, space.ledger.members()
+        plan = current_plan(space.settings, ledger, members)
+        return Ground(plan, {m.client: gone for m, gone in members}, erasures.drops(ledger), erasures.holdings(ledger))
 
 
 @dataclass(frozen=True)
@@ -133,7 +132,9 @@ class Erasure:
 
     @property
     def words(self) -> str:
-        """What is forgotten, for a person."""
+        """What is forgotten, for a person; others may have joined where only clients leave."""
+        if not (self.drops or self.holdings or self.change.away):
+            return str(Scope.of_clients(self.change.leave))
         return "; ".join(str(scope) for scope in self.asked)
 
 
@@ -232,6 +233,8 @@ def _of_class(space: "Workspace", ground: Ground, scope: Scope, clients: frozens
         raise SettingError("label", scope.label, f"given as samples: only {unseen[0]} can see which those are")
     found = {c: frozenset(np.flatnonzero(task.examples[c].y == scope.label).tolist()) for c in sorted(whose)}
     if not any(found.values()):
+        if any((task.examples[c].y == scope.label).any() for c in gone & set(task.examples)):
+            raise AlreadyForgotten([str(scope)])
         raise SettingError("label", scope.label, "a class that one of them has")
     return {client: rows for client, rows in found.items() if rows}
 

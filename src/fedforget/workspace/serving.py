@@ -153,9 +153,9 @@ def model(space: "Workspace", combine: str) -> Model:
     if combine not in COMBINES:
         raise SettingError("combine", combine, "one of " + ", ".join(COMBINES))
     state = space.state()
+    now = served(space, state)
     if not state.rows:
         raise NotTrained(space.path)
-    now = served(space, state)
     if combine == "average":
         params = mean(list(now.models.values()))
     else:
@@ -221,7 +221,7 @@ def export(space: "Workspace", out: Path, combine: str, recipient: str) -> Expor
 
 def exports_report(space: "Workspace") -> ExportsReport:
     """Every hand-over, and which rebuilds have since forgotten something that is in it."""
-    forgot = {r.id: r.body["outcome"]["held"] for r in space.ledger.requests() if r.state == "executed"}
+    forgot = {r.id: r.body["outcome"].get("held", []) for r in space.ledger.requests() if r.state == "executed"}
     rows = []
     for one in exports.exported(space.ledger):
         since = max(one.rebuild, one.told or 0)

@@ -12,6 +12,7 @@ from ..errors import SettingError
 from ..federation import Settings
 from ..manifest import Keeping
 from ..plan import Draw
+from ..storage.database import check
 
 Partition = Literal["iid", "by-class", "buckets", "non-iid"]
 Precision = Literal["fp32", "bf16"]
@@ -43,6 +44,7 @@ class FederationSettings:
     seed: int = 0
     federation: str = ""  # a random name, bound into every seal
     backup_days: int = 30  # how long backups are kept: a certificate is final when that has passed
+    ledger: str = ""  # the address of a PostgreSQL database; a file in the workspace
     keeping: Keeping = field(default_factory=Keeping)
 
     def __post_init__(self) -> None:
@@ -55,6 +57,8 @@ class FederationSettings:
         check_seed(self.seed)
         if not 0 <= self.momentum < 1:
             raise SettingError("momentum", self.momentum, "from 0 up to, not including, 1")
+        if self.ledger:
+            check(self.ledger)
         if self.seats and self.seats < self.clients:
             raise SettingError("seats", self.seats, f"at least the number of clients, {self.clients}")
         if self.shards > self.clients:
@@ -76,8 +80,10 @@ class FederationSettings:
 
     @property
     def digest(self) -> str:
-        """Of all that was set; what came with a later version counts where it is not what it was before."""
-        values = asdict(self)
+        """Of all but where the ledger lies, which may move; what came with a later version counts where it is not
+        what it was before.
+        """
+        values = {name: value for name, value in asdict(self).items() if name != "ledger"}
         for name, before in _ADDED.items():
             if values[name] == before:
                 del values[name]

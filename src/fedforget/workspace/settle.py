@@ -22,6 +22,7 @@ def settle(space: "Workspace") -> tuple[str, ...]:
     Returns what the operator has to know of it.
     """
     space.disk.sweep(space.path)
+    space.ledger.begun()
     notices = put_back(space)
     epoch = space.ledger.get("epoch")
     space.keys.load(epoch)

@@ -8,12 +8,14 @@ from ..federation import Learner, Leg, Place, handed_over, initial_model
 from ..history import Archive, HistoryPast, Keeper
 from ..manifest import Bundle, Label, Record, RoundRow
 from ..params import Params
-from ..plan import Cell, Plan
+from ..plan import Cell, Member, Plan
 from ..sealing import Vault
 from ..slices import SliceStore
 from ..storage.ledger import Ledger, Request
 from ..storage.rows import is_head
 from .settings import FederationSettings
+
+Members = tuple[tuple[Member, int | None], ...]
 
 
 @dataclass(frozen=True)
@@ -94,12 +96,12 @@ class State:
         )
 
 
-def current_plan(settings: FederationSettings, ledger: Ledger) -> Plan:
+def current_plan(settings: FederationSettings, ledger: Ledger, members: Members | None = None) -> Plan:
     """Who is where, without those who were forgotten."""
     return Plan(
         settings.seed,
         settings.shards,
-        tuple(m for m, forgotten in ledger.members() if forgotten is None),
+        tuple(m for m, forgotten in (members or ledger.members()) if forgotten is None),
         ledger.stages(),
         settings.participants or None,
         settings.draw,
@@ -115,10 +117,11 @@ def read_state(
     pending: int | None = None,
 ) -> State:
     """What is in force, or with `pending` what a request has made so far."""
+    members = ledger.members()
     return State(
         settings,
-        current_plan(settings, ledger),
-        {m.client: at for m, at in ledger.members() if at is not None},
+        current_plan(settings, ledger, members),
+        {m.client: at for m, at in members if at is not None},
         ledger.rounds(pending),
         ledger.records(settings.federation, pending),
         ledger.bundles(settings.federation, pending),

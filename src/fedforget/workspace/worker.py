@@ -8,7 +8,16 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from ..errors import AlreadyForgotten, Damaged, FedForgetError, NoReference, SealBroken, Unrecoverable, WorkspaceBusy
+from ..errors import (
+    AlreadyForgotten,
+    Damaged,
+    FedForgetError,
+    NoReference,
+    SealBroken,
+    SettingError,
+    Unrecoverable,
+    WorkspaceBusy,
+)
 from ..forgetting import Calibration
 from ..requests.times import instant, next_warning, spell, warning
 from ..storage import queue
@@ -27,7 +36,7 @@ if TYPE_CHECKING:
     from .workspace import Workspace
 
 # What a rebuild that cannot be carried out as things are raises.
-STUCK = (Damaged, Unrecoverable, SealBroken, NoReference)
+STUCK = (Damaged, Unrecoverable, SealBroken, NoReference, SettingError)
 DEFAULT = PolicyReport(window_hours=24, backup_days=30)
 
 

@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 from ..errors import (
     Damaged,
     FedForgetError,
-    NotAWorkspace,
     NotTrained,
     SettingError,
     Unfinished,
@@ -92,6 +91,7 @@ class Workspace:
         disk: Disk | None = None,
         clock: Clock = _now,
         task: Task | None = None,
+        ledger_password: str | None = None,
     ) -> "Workspace":
         """Make a new federation: its first stage with everybody in it, nothing trained yet."""
         folder, disk = Path(path), disk or Disk()
@@ -107,8 +107,8 @@ class Workspace:
         begin.clear(folder)
         keys = KeyFolder(folder / "keys", passphrase, disk)
         keys.make(0)
-        url = f"sqlite:///{folder / 'ledger.db'}"
-        ledger = Ledger.create(url, {"digest": chosen.digest}, disk.probe, clock)
+        url = begin.address(folder, chosen)
+        ledger = Ledger.create(url, {"digest": chosen.digest}, disk.probe, clock, ledger_password)
         members = [Member(name, seat) for seat, name in enumerate(names[: chosen.clients])]
         ledger.open_stage(0, Stage(chosen.rounds), members)
         space = Workspace(
@@ -116,6 +116,7 @@ class Workspace:
         )
         log.seal(space)
         disk.write(folder / "federation.toml", chosen.to_toml().encode())
+        ledger.begun()
         return space
 
     @staticmethod
@@ -130,16 +131,11 @@ class Workspace:
         store: SliceStore | None = None,
         make_cohort: MakeCohort = open_engine,
         workers: int | None = None,
+        ledger_password: str | None = None,
     ) -> "Workspace":
         folder, disk = Path(path), disk or Disk()
-        text = disk.read(folder / "federation.toml")
-        if text is None or not (folder / "ledger.db").exists():
-            raise NotAWorkspace(folder)
-        ledger = Ledger.open(f"sqlite:///{folder / 'ledger.db'}", disk.probe, clock)
-        try:
-            settings = FederationSettings.from_toml(text.decode())
-        except (ValueError, TypeError, SettingError) as fault:
-            raise Damaged(folder / "federation.toml", "the settings it was made with", str(fault)) from fault
+        settings = begin.read_settings(folder, disk)
+        ledger = Ledger.open(begin.address(folder, settings), disk.probe, clock, ledger_password)
         expected = ledger.get("settings")["digest"]
         if settings.digest != expected:
             raise Damaged(folder / "federation.toml", expected[:12], settings.digest[:12])

@@ -1,10 +1,12 @@
 """Present: reports as a person reads them in a terminal."""
 
 from .base import size
+from .measure import audited
 from .study import dataset, demo, storage
 from .verbs import evaluated, forgot, made, planned, repaired, scrubbed, staged, status, trained, verified
 
 __all__ = [
+    "audited",
     "dataset",
     "demo",
     "evaluated",

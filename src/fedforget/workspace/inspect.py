@@ -111,9 +111,10 @@ def evaluate_report(space: "Workspace", progress: Progress) -> EvaluateReport:
     if not served:
         raise NobodyLeft("the federation")
     present = [c for c in state.plan.clients if c in task.examples]
+    retained = _joined(task.examples[c] for c in present)
     views = {
         "test": task.test,
-        "retained": _sample(_joined(task.examples[c] for c in present), len(task.test)),
+        "retained": retained and sample(retained, len(task.test)),  # as many as there are to test with
         "forgotten": _joined(task.examples[c] for c in sorted(state.forgotten) if c in task.examples),
     }
     average = mean(list(served.values()))
@@ -130,9 +131,9 @@ def evaluate_report(space: "Workspace", progress: Progress) -> EvaluateReport:
     return EvaluateReport(tuple(scores), len(task.test))
 
 
-def _sample(examples: Examples | None, most: int) -> Examples | None:
-    """Evenly spaced examples, as many as there are to test with: a mean needs no more."""
-    if examples is None or len(examples) <= most:
+def sample(examples: Examples, most: int) -> Examples:
+    """Evenly spaced examples, where there are more than a mean needs."""
+    if len(examples) <= most:
         return examples
     return examples.take(np.linspace(0, len(examples) - 1, most).astype(np.intp))
 

@@ -42,11 +42,10 @@ def run(partition: str) -> dict[str, Any]:
     def progress(what: str, done: int, total: int) -> None:
         print(f"{partition}: {what} {done}/{total}", flush=True)
 
-    with tempfile.TemporaryDirectory() as room:
-        with Workspace.init(Path(room) / "W", settings) as space:
-            report = audit_report(space, CLIENTS, references=64, trainings=6, progress=progress)
-            found = to_json(report)
-            found["numerics"] = numerics(space.learner)
+    with tempfile.TemporaryDirectory() as room, Workspace.init(Path(room) / "W", settings) as space:
+        report = audit_report(space, CLIENTS, references=64, trainings=6, progress=progress)
+        found = to_json(report)
+        found["numerics"] = numerics(space.learner)
     found |= {"path": "", "version": __version__, "machine": f"{platform.machine()}, {platform.system()}"}
     return {**found, "seconds": round(found["seconds"], 1), "settings": asdict(settings)}
 

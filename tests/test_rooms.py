@@ -53,7 +53,8 @@ ROOMS = {
     ),
     # surface: the same verbs as the workspace, no logic of its own
     "demo": Room("demo", "errors core records evaluation workspace", "numpy"),
-    "surface": Room("cli present __main__", "package errors core workspace demo", "typer rich"),
+    "report": Room("report", "errors core workspace"),
+    "surface": Room("cli present __main__", "package errors core workspace demo report", "typer rich"),
     "package": Room("", "workspace"),
 }
 # Datasets know examples, seeds and errors, and nothing of federations.

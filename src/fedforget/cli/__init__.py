@@ -3,7 +3,7 @@
 One JSON document on stdout with --json and nothing else there; progress on stderr, and only on a terminal.
 """
 
-from . import measure, study, verbs  # each enters its commands
+from . import measure, report, study, verbs  # each enters its commands
 from .base import app, main
 
-__all__ = ["app", "main", "measure", "study", "verbs"]
+__all__ = ["app", "main", "measure", "report", "study", "verbs"]

@@ -2,6 +2,7 @@
 
 from .base import size
 from .measure import audited
+from .report import reported
 from .study import dataset, demo, storage
 from .verbs import evaluated, forgot, made, planned, repaired, scrubbed, staged, status, trained, verified
 
@@ -14,6 +15,7 @@ __all__ = [
     "made",
     "planned",
     "repaired",
+    "reported",
     "scrubbed",
     "size",
     "staged",

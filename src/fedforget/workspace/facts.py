@@ -1,4 +1,4 @@
-"""Facts: everything worth showing of a workspace in one value, for a page that is read when nobody can ask it anything."""
+"""Facts: everything worth showing of a workspace in one value, for a page whose reader can ask it nothing."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

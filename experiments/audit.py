@@ -4,7 +4,7 @@
     python experiments/audit.py --table        the stored results, as docs/evaluation.md has them
 
 20 clients in 4 shards, all taking part, MLP of 64 hidden units, 10 epochs × 10 rounds; 6 trainings under attack; two
-clients a shard, each forgotten alone by every method. The same as `fedforget audit W --client … --trainings 6`.
+clients a shard, each forgotten alone by every method. The same as `fedforget audit W --client … --each --trainings 6`.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def run(partition: str) -> dict[str, Any]:
         print(f"{partition}: {what} {done}/{total}", flush=True)
 
     with tempfile.TemporaryDirectory() as room, Workspace.init(Path(room) / "W", settings) as space:
-        report = audit_report(space, CLIENTS, references=64, trainings=6, progress=progress)
+        report = audit_report(space, CLIENTS, each=True, references=64, trainings=6, progress=progress)
         found = to_json(report)
         found["numerics"] = numerics(space.learner)
     found |= {"path": "", "version": __version__, "machine": f"{platform.machine()}, {platform.system()}"}

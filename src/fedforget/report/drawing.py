@@ -17,19 +17,16 @@ LOOKS = {
 }
 
 
-def look(stretch: Stretch) -> str:
-    if stretch.kind in ("plain", "retrained"):
-        return "again" if stretch.generation or stretch.kind == "retrained" else "plain"
-    return "clean" if stretch.source is not None or stretch.kind == "clean" else "calibrated"
+_MADE = {"plain": "plain", "retrained": "again", "calibrated": "calibrated", "clean": "clean"}
 
 
-def looks_of(cells: Sequence[CellFacts]) -> dict[Stretch, str]:
-    """A prepared or skipped round looks as the calibration it is part of."""
-    found = {}
-    for cell in cells:
-        clean = any(s.kind == "clean" for s in cell.stretches)
-        for stretch in cell.stretches:
-            found[stretch] = "clean" if clean and look(stretch) == "calibrated" else look(stretch)
+def looks_of(cell: CellFacts) -> list[str]:
+    """What each of the cell's stretches is drawn as; a prepared or skipped round as the calibration it belongs to."""
+    found = []
+    for at, stretch in enumerate(cell.stretches):
+        kinds = [s.kind for s in cell.stretches[at:] if s.kind in ("calibrated", "clean")]
+        kind = _MADE.get(stretch.kind) or (kinds[0] if kinds else "calibrated")
+        found.append("again" if kind == "plain" and stretch.generation else kind)
     return found
 
 
@@ -68,14 +65,13 @@ def lineage(facts: Facts) -> Html:
     """Shards from top to bottom, stages from left to right, each stretch of rounds as it was made."""
     stages = 1 + max(c.stage for c in facts.cells)
     shards = 1 + max(c.shard for c in facts.cells)
-    looks = looks_of(facts.cells)
     parts = [_words(LEFT + t * (CELL + GAP), 18, f"stage {t}", "soft") for t in range(stages)]
     parts += [_words(0, TOP + s * ROW + 22, f"shard {s}") for s in range(shards)]
     for cell in facts.cells:
         x, y = LEFT + cell.stage * (CELL + GAP), TOP + cell.shard * ROW
         parts.append(_rect(x, y, CELL, HIGH, "empty", f"stage {cell.stage}, shard {cell.shard}"))
-        for stretch in cell.stretches:
-            parts += _stretch(cell, stretch, looks[stretch], x, y)
+        for stretch, kind in zip(cell.stretches, looks_of(cell), strict=True):
+            parts += _stretch(cell, stretch, kind, x, y)
         for stage, shard in cell.comes_from:
             parts.append(_handover(x, y + HIGH / 2, x - (cell.stage - stage) * GAP, TOP + shard * ROW + HIGH / 2))
     width, height = LEFT + stages * (CELL + GAP) - GAP + 2, TOP + shards * ROW
@@ -84,13 +80,18 @@ def lineage(facts: Facts) -> Html:
 
 def _stretch(cell: CellFacts, stretch: Stretch, kind: str, x: float, y: float) -> list[Html]:
     begin, end = stretch.first / cell.of, (stretch.last + 1) / cell.of
-    words = f"rounds {stretch.first}–{stretch.last}: generation {stretch.generation}, {stretch.kind}"
+    words = f"{span(stretch)}: generation {stretch.generation}, {stretch.kind}"
     left, width = x + begin * CELL, (end - begin) * CELL - 1
     found = [_rect(left, y, width, HIGH, kind, words)]
     label = f"g{stretch.generation} {stretch.kind}"
     if width > 8 * len(label):
         found.append(_words(left + 8, y + 22, label, "inside"))
     return found
+
+
+def span(stretch: Stretch) -> str:
+    one = stretch.first == stretch.last
+    return f"round {stretch.first}" if one else f"rounds {stretch.first}–{stretch.last}"
 
 
 def _handover(x: float, y: float, from_x: float, from_y: float) -> Html:

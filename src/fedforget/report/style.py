@@ -22,6 +22,9 @@ p, li { max-width: 45rem; overflow-wrap: anywhere; }
 a { color: var(--link); }
 code, .mono { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: .9em; }
 pre { overflow-x: auto; background: var(--raised); padding: .75rem; border-radius: .375rem; }
+.keep { white-space: nowrap; }
+td ul { margin: 0; padding-left: 1rem; }
+td { min-width: 4.5rem; }
 .soft { color: var(--soft); }
 .good { color: var(--good); font-weight: 600; }
 .bad { color: var(--bad); font-weight: 600; }
@@ -31,7 +34,7 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size
 caption { text-align: left; color: var(--soft); padding: 0 0 .4rem; font-size: .9rem; }
 th, td { text-align: left; padding: .35rem .9rem .35rem 0; border-bottom: 1px solid var(--line); vertical-align: top;
   font-weight: 400; }
-td { max-width: 32rem; overflow-wrap: break-word; }
+td { max-width: 30rem; overflow-wrap: break-word; }
 thead th { font-weight: 600; color: var(--soft); white-space: nowrap; }
 .number { text-align: right; white-space: nowrap; }
 dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(15rem, 100%), 1fr));
@@ -54,6 +57,7 @@ svg.drawn .tip { fill: var(--soft); }
 .sheet { background: #ffffff; padding: .5rem; border-radius: .375rem; }
 .sheet svg { display: block; max-width: 100%; height: auto; }
 nav ul { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; list-style: none; padding: 0; margin: .5rem 0; }
+@media (max-width: 40rem) { th, td { padding-right: .6rem; } h1 { font-size: 1.4rem; } }
 @media print { html { font-size: 11px; } main { max-width: none; padding: 0; } nav { display: none; }
   section, figure, tr { break-inside: avoid; } .wide { overflow: visible; } a { color: inherit; }
   svg.drawn { max-width: 100%; height: auto; } }

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from ..forgetting.guarantee import MEANINGS, NAMES, ORDER
 from ..workspace.facts import CellFacts, Facts, RequestFacts
-from .drawing import LOOKS, bars, lineage, looks_of, swatch
+from .drawing import LOOKS, bars, lineage, looks_of, span, swatch
 from .html import NOTHING, Html, described, figure, joined, listed, page, paragraph, section, table, tag, text
 
 COUNTS = ("clients", "rounds", "generation", "client-epochs", "seconds")
@@ -77,7 +77,7 @@ def _grade(grade: str) -> Html:
 
 
 def _lineage(facts: Facts) -> Html:
-    looks = {*looks_of(facts.cells).values()}
+    looks = {kind for cell in facts.cells for kind in looks_of(cell)}
     if any(c.rounds < c.of for c in facts.cells):
         looks.add("empty")
     legend = tag("ul", *(tag("li", swatch(k), text(w)) for k, w in LOOKS.items() if k in looks), class_="legend")
@@ -92,7 +92,7 @@ def _lineage(facts: Facts) -> Html:
 def _cell(cell: CellFacts) -> tuple[Html, ...]:
     before = ", ".join(f"stage {t} shard {s}" for t, s in cell.comes_from)
     made = "; ".join(
-        f"{s.first}–{s.last} {s.kind}, generation {s.generation}"
+        f"{span(s)} {s.kind}, generation {s.generation}"
         + (f", lengths of shard {s.source}" if s.source is not None else "")
         for s in cell.stretches
     )
@@ -121,7 +121,7 @@ def _request(request: RequestFacts) -> tuple[Html, ...]:
     return (
         text(request.id),
         text(request.state),
-        text(", ".join(request.clients)),
+        joined((tag("span", text(c), class_="keep") for c in request.clients), ", "),
         text(request.method),
         _grade(request.grade or "–"),
         listed(text(_reach(t)) for t in request.touches) if request.touches else text("nothing"),

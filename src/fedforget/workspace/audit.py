@@ -1,8 +1,8 @@
 """Audit: can anybody tell from the models who was forgotten? Membership attacks with reference federations.
 
 Two questions, one way of answering. Of a workspace that forgot somebody: the models it serves. Of clients that are
-named: what forgetting each of them, alone, would come to by each method. Everything is trained again in memory, the
-workspace itself is only read; the data of the forgotten must be at hand, which in a simulation it is.
+named: what forgetting them, together or each alone, would come to by each method. Everything is trained again in
+memory, the workspace itself is only read; the data of the forgotten must be at hand, which in a simulation it is.
 """
 
 import time
@@ -52,7 +52,8 @@ class AuditReport:
     partition: str
     forgotten: tuple[str, ...]
     retained: tuple[str, ...]  # clients of the same shards who stay, looked at beside
-    together: bool  # the forgotten of a workspace, as they are served; else each alone
+    served: bool  # of the models a workspace serves; else of what forgetting would come to
+    together: bool  # forgotten at once; else each alone
     references: int
     trainings: int
     seed: int
@@ -93,7 +94,7 @@ class Docket:
         return together([(*case.leavers, *case.mates) for case in self.cases])
 
 
-def docket(space: "Workspace", clients: Collection[str], methods: Sequence[str]) -> Docket:
+def docket(space: "Workspace", clients: Collection[str], methods: Sequence[str], each: bool = False) -> Docket:
     """The cases of a question; refuses what cannot be asked, before anything is trained."""
     members = space.ledger.members()
     forgotten = sorted(m.client for m, gone in members if gone is not None)
@@ -106,8 +107,8 @@ def docket(space: "Workspace", clients: Collection[str], methods: Sequence[str])
             raise UnknownClient(unknown, state.plan.clients)
         if set(clients) & set(forgotten):
             raise AlreadyForgotten(set(clients) & set(forgotten))
-        plan = state.plan
-        groups: list[tuple[str, ...]] = [(c,) for c in sorted(set(clients))]
+        plan, named = state.plan, tuple(sorted(set(clients)))
+        groups = [(c,) for c in named] if each else [named]
         chosen, served = tuple(methods) or SIMULATED, None
     else:
         if not forgotten:
@@ -116,7 +117,7 @@ def docket(space: "Workspace", clients: Collection[str], methods: Sequence[str])
             raise NotTrained(space.path, f"a finished stage {state.stage}")
         plan, groups = replace(state.plan, members=tuple(m for m, _ in members)), [tuple(forgotten)]
         chosen, served = tuple(methods), state.served()
-    cases = tuple(Case(group, mates(plan, group)) for group in groups)
+    cases = tuple(Case(tuple(group), mates(plan, group)) for group in groups)
     scene = Scene(space.cohort, space.learner, plan, space.settings.training)
     return Docket(scene, cases, chosen, served, bool(methods))
 
@@ -126,6 +127,7 @@ def audit_report(
     clients: Collection[str] = (),
     methods: Sequence[str] = (),
     *,
+    each: bool = False,
     references: int = 64,
     trainings: int = 1,
     calibration: Calibration | None = None,
@@ -137,7 +139,7 @@ def audit_report(
     began = time.perf_counter()
     if trainings < 1:
         raise SettingError("trainings", trainings, "1 or more")
-    case = docket(space, clients, methods)
+    case = docket(space, clients, methods, each)
     prosecution = _prosecution(space, case, references, seed, progress)
     hearings = []
     for t in range(trainings):
@@ -154,6 +156,7 @@ def audit_report(
         together([c.leavers for c in case.cases]),
         together([c.mates for c in case.cases]),
         case.served is not None,
+        len(case.cases) == 1,
         references,
         trainings,
         seed,

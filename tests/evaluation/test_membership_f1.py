@@ -66,6 +66,17 @@ def test_classes_have_no_names_for_the_attacker_and_a_seed_fixes_it():
     assert np.array_equal(attacker.members(asked), attacker.members(asked[:, ::-1]))
 
 
+def test_held_out_samples_are_drawn_not_the_first():
+    """A test set whose first half looks like members would be judged by that half alone."""
+    attacker = fit_attacker(softmax_vectors(0.95, 300, 0), softmax_vectors(0.6, 300, 1))
+    ordered = np.concatenate([softmax_vectors(0.95, 200, 2), softmax_vectors(0.6, 200, 3)])
+    found = f1_attack(attacker, softmax_vectors(0.95, 200, 4), ordered)
+    assert found.precision == pytest.approx(2 / 3, abs=0.05)
+    assert f1_attack(attacker, ordered[:200], ordered, seed=1) == f1_attack(attacker, ordered[:200], ordered, seed=1)
+    everybody = f1_attack(attacker, ordered, ordered)
+    assert everybody == f1_attack(attacker, ordered, ordered[::-1], seed=9), "where all are asked no draw matters"
+
+
 def test_text_is_asked_character_by_character():
     inside, outside = softmax_vectors(0.95, 240, 0), softmax_vectors(0.6, 240, 1)
     flat = fit_attacker(inside, outside)

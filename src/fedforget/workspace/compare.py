@@ -185,9 +185,8 @@ def _shards(found: Docket, one: Models, other: Models) -> list[int]:
     """The leavers' shards, as far as both worlds still have them."""
     shards = {found.scene.plan.shard_of(c) for c in found.cases[0].leavers} & set(one) & set(other)
     if not shards:
-        raise SettingError(
-            "client", ", ".join(found.cases[0].leavers), "such that somebody is left in one of the shards"
-        )
+        leavers = ", ".join(found.cases[0].leavers)
+        raise SettingError("client", leavers, "such that somebody is left in a shard of theirs")
     return sorted(shards)
 
 

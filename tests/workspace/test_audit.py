@@ -108,7 +108,9 @@ def test_with_nobody_to_look_at_beside_them_the_retained_are_left_out(base: Path
 
 def test_a_client_without_examples_is_not_asked_about(room: Path) -> None:
     task = small_task()
-    empty = replace(task, examples={**task.examples, client(2): Examples(np.zeros((0, 3), np.float32), np.zeros(0, int))})
+    empty = replace(
+        task, examples={**task.examples, client(2): Examples(np.zeros((0, 3), np.float32), np.zeros(0, int))}
+    )
     with make(room / "w", participants=0) as space:
         object.__setattr__(space, "_given", empty)
         space.__dict__.pop("task", None)

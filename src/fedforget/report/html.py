@@ -40,7 +40,8 @@ def paragraph(*inside: Html, **attributes: object) -> Html:
 
 def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[Html]], numbers: Iterable[str] = ()) -> Html:
     """A table that scrolls in its own box where it is too wide; `numbers` names the columns set to the right."""
-    right = [column in set(numbers) for column in head]
+    numeric = frozenset(numbers)
+    right = [column in numeric for column in head]
     heads = [tag("th", text(column), scope="col", **_side(r)) for column, r in zip(head, right, strict=True)]
     lines = []
     for row in rows:

@@ -21,7 +21,7 @@ h3 { font-size: 1.05rem; margin: 1.5rem 0 .5rem; overflow-wrap: anywhere; }
 p, li { max-width: 45rem; overflow-wrap: anywhere; }
 a { color: var(--link); }
 code, .mono { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: .9em; }
-pre { overflow-x: auto; background: var(--raised); padding: .75rem; border-radius: .375rem; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; background: var(--raised); padding: .75rem; border-radius: .375rem; }
 .keep { white-space: nowrap; }
 td ul { margin: 0; padding-left: 1rem; }
 td { min-width: 4.5rem; }
@@ -54,7 +54,7 @@ svg.drawn .tip { fill: var(--soft); }
 .k-clean { fill: var(--clean); } .k-empty { fill: var(--empty); } .k-bar { fill: var(--bar); }
 .swatch svg.drawn { display: inline-block; vertical-align: -1px; margin-right: .4rem; }
 .legend { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; list-style: none; padding: 0; margin: .5rem 0; }
-.sheet { background: #ffffff; padding: .5rem; border-radius: .375rem; }
+.sheet { background: #ffffff; color: #000000; padding: .5rem; border-radius: .375rem; }
 .sheet svg { display: block; max-width: 100%; height: auto; }
 nav ul { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; list-style: none; padding: 0; margin: .5rem 0; }
 @media (max-width: 40rem) { th, td { padding-right: .6rem; } h1 { font-size: 1.4rem; } }

@@ -12,6 +12,7 @@ from .style import STYLE
 Html = NewType("Html", str)
 
 NOTHING = Html("")
+MANY = 5  # columns a narrow screen would press too thin to read
 
 
 def text(words: object) -> Html:
@@ -49,9 +50,8 @@ def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[Html]], num
         cells = [tag("th", first, scope="row", **_side(right[0]))]
         cells += [tag("td", cell, **_side(r)) for cell, r in zip(rest, right[1:], strict=True)]
         lines.append(tag("tr", *cells))
-    whole = tag(
-        "table", tag("caption", text(caption)), tag("thead", tag("tr", *heads)), tag("tbody", joined(lines, "\n"))
-    )
+    parts = (tag("caption", text(caption)), tag("thead", tag("tr", *heads)), tag("tbody", joined(lines, "\n")))
+    whole = tag("table", *parts, **({"class_": "many"} if len(head) > MANY else {}))
     return tag("div", whole, class_="wide", role="region", tabindex=0, aria_label=caption)
 
 

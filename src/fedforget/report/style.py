@@ -21,7 +21,8 @@ h3 { font-size: 1.05rem; margin: 1.5rem 0 .5rem; overflow-wrap: anywhere; }
 p, li { max-width: 45rem; overflow-wrap: anywhere; }
 a { color: var(--link); }
 code, .mono { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: .9em; }
-pre { white-space: pre-wrap; overflow-wrap: anywhere; background: var(--raised); padding: .75rem; border-radius: .375rem; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; background: var(--raised); padding: .75rem;
+  border-radius: .375rem; }
 .keep { white-space: nowrap; }
 td ul { margin: 0; padding-left: 1rem; }
 td { min-width: 4.5rem; }
@@ -57,7 +58,8 @@ svg.drawn .tip { fill: var(--soft); }
 .sheet { background: #ffffff; color: #000000; padding: .5rem; border-radius: .375rem; }
 .sheet svg { display: block; max-width: 100%; height: auto; }
 nav ul { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; list-style: none; padding: 0; margin: .5rem 0; }
-@media (max-width: 40rem) { th, td { padding-right: .6rem; } h1 { font-size: 1.4rem; } }
+@media (max-width: 40rem) { table.many { width: max-content; } .many td { max-width: 16rem; }
+  th, td { padding-right: .6rem; } h1 { font-size: 1.4rem; } }
 @media print { html { font-size: 11px; } main { max-width: none; padding: 0; } nav { display: none; }
   section, figure, tr { break-inside: avoid; } .wide { overflow: visible; } a { color: inherit; }
   svg.drawn { max-width: 100%; height: auto; } }

@@ -42,7 +42,7 @@ def _glance(facts: Facts) -> Html:
         ("task", f"{s.task} ({facts.partition}), learner {s.learner}"),
         ("clients", f"{s.clients} taking part, {len(s.forgotten)} forgotten"),
         ("shards", f"{len(s.shards)}, isolated; {each} of a shard take part in a round"),
-        ("stage", f"{s.stage} ({s.handover}), {facts.rounds} rounds of {facts.epochs} local epochs"),
+        ("stage", f"{s.stage} ({s.handover}), {facts.cells[-1].of} rounds of {facts.epochs} local epochs"),
         ("requests", f"{s.requests} carried out, {'one unfinished' if s.unfinished else 'none unfinished'}"),
         ("history", f"{s.history}, layout {s.layout}, {s.holders} holders, key epoch {s.epoch}"),
         ("stored", f"{size(s.total_bytes)} in all, {size(s.server_bytes)} of it at the server"),

@@ -65,7 +65,6 @@ class Facts:
     name: str
     version: str
     seed: int
-    rounds: int
     epochs: int
     participants: int
     partition: str
@@ -97,7 +96,6 @@ def facts(space: "Workspace", progress: Progress, *, evaluate: bool = True, veri
         space.path.resolve().name,
         __version__,
         settings.seed,
-        settings.rounds,
         settings.epochs,
         settings.participants,
         settings.partition,

@@ -53,7 +53,7 @@ ROOMS = {
     ),
     # surface: the same verbs as the workspace, no logic of its own
     "demo": Room("demo", "errors core records evaluation workspace", "numpy"),
-    "report": Room("report", "errors core workspace"),
+    "report": Room("report", "package errors core workspace"),
     "surface": Room("cli present __main__", "package errors core workspace demo report", "typer rich"),
     "package": Room("", "workspace"),
 }

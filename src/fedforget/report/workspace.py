@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from .. import __version__
 from ..forgetting.guarantee import MEANINGS, NAMES, ORDER
 from ..workspace.facts import CellFacts, Facts, RequestFacts
 from .drawing import LOOKS, bars, lineage, looks_of, span, swatch
@@ -30,7 +31,7 @@ def workspace_page(facts: Facts) -> str:
 def _state(facts: Facts) -> Html:
     said = (
         f"Federation {facts.status.federation} as of {facts.as_of}, after {facts.events} events of its ledger. "
-        f"Made by FedForget {facts.version}."
+        f"Written by FedForget {__version__}."
     )
     return paragraph(text(said), class_="soft")
 

@@ -63,7 +63,6 @@ class RequestFacts:
 @dataclass(frozen=True)
 class Facts:
     name: str
-    version: str
     seed: int
     epochs: int
     participants: int
@@ -81,8 +80,6 @@ class Facts:
 
 def facts(space: "Workspace", progress: Progress, *, evaluate: bool = True, verify: bool = True) -> Facts:
     """Read it all; evaluating and verifying take the longest and can be left out."""
-    from .. import __version__
-
     status, state, settings = space.status(), space.state(), space.settings
     evaluation, missing = None, ""
     if evaluate:
@@ -94,7 +91,6 @@ def facts(space: "Workspace", progress: Progress, *, evaluate: bool = True, veri
     events = tuple(space.ledger.events())
     return Facts(
         space.path.resolve().name,
-        __version__,
         settings.seed,
         settings.epochs,
         settings.participants,

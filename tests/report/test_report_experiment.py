@@ -63,6 +63,19 @@ def test_a_table_without_a_heading_is_captioned_by_its_file() -> None:
     assert render("| no rule\ntext", "x") == "<p>| no rule text</p>"
 
 
+def test_a_picture_stands_where_it_is_first_spoken_of_and_a_bold_line_names_a_table() -> None:
+    svg = '<svg xmlns="http://www.w3.org/2000/svg"><rect id="r"/></svg>'
+    source = "![one](fig.svg)\n\n**What it costs**\n\n|a|\n|-|\n|1|\n\n![again](fig.svg)\n\n![gone](no.svg)\n"
+    results = Results("r", {"sub/a.md": source}, {"other.svg": svg, "sub/fig.svg": svg}, {})
+    text = experiment_page(results)
+    page = check(text)
+    assert "<caption>What it costs</caption>" in text
+    assert text.index("p1-r") < text.index("What it costs") < text.index("p0-r"), "the other is among the pictures"
+    assert text.count("<svg") == 2
+    assert "again" in page.text
+    assert "gone" in page.text
+
+
 def test_values_become_lists_and_tables() -> None:
     values = {
         "a.json": {

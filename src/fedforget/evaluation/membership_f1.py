@@ -76,16 +76,16 @@ def fit_attacker(members: NDArray[Any], others: NDArray[Any], *, seed: int = 0) 
     return Attacker(classifier, inside.shape[1])
 
 
-def f1_attack(attacker: Attacker, forgotten: NDArray[Any], held_out: NDArray[Any], *, seed: int = 0) -> F1:
-    """Ask about the forgotten data and as many held-out samples, softmax vectors by the model under test.
+def f1_attack(attacker: Attacker, forgotten: NDArray[Any], held_out: NDArray[Any]) -> F1:
+    """Ask about the forgotten data and the first as many held-out samples, softmax vectors by the model under test.
 
-    They are drawn, not the first: test sets have an order (the first half of MNIST's is the easier one). None of the
-    held-out samples may be among those the attacker was fitted on; that is for the caller to see to.
+    For the caller to see to: none of the held-out samples may be among those the attacker was fitted on, and they
+    come in a drawn order, for test sets have one of their own (the first half of MNIST's is the easier one).
     """
     said, false = attacker.members(forgotten), attacker.members(held_out)
     if len(false) < len(said):
         raise SettingError("held-out samples", len(false), f"as many as forgotten ones, {len(said)}")
-    return f1_of(said, false[generator(seed, "membership/held-out").permutation(len(false))[: len(said)]])
+    return f1_of(said, false[: len(said)])
 
 
 def f1_of(said_of_members: NDArray[np.bool_], said_of_others: NDArray[np.bool_]) -> F1:

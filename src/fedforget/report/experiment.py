@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 from .foreign import picture
@@ -25,11 +26,23 @@ class Results:
 def experiment_page(results: Results) -> str:
     """One page, the same bytes for the same files."""
     parts: list[tuple[str, str, Html]] = []
+    drawn = {name: _picture(at, name, svg) for at, (name, svg) in enumerate(results.pictures.items())}
+    placed: set[str] = set()
     for at, (name, source) in enumerate(results.tables.items()):
-        parts.append((f"table-{at}", _title(name), render(source, name)))
-    pictures = [_picture(at, name, svg) for at, (name, svg) in enumerate(results.pictures.items())]
-    if pictures:
-        parts.append(("pictures", "Pictures", joined(pictures)))
+        folder = PurePosixPath(name).parent
+
+        def find(path: str, words: str, folder: PurePosixPath = folder) -> Html | None:
+            """Once in the page, where it is first spoken of."""
+            whole = (folder / path).as_posix()
+            if whole in placed or whole not in drawn:
+                return None
+            placed.add(whole)
+            return drawn[whole]
+
+        parts.append((f"table-{at}", _title(name), render(source, name, find)))
+    rest = [made for name, made in drawn.items() if name not in placed]
+    if rest:
+        parts.append(("pictures", "Pictures", joined(rest)))
     if results.values:
         parts.append(("values", "Values", joined(_values(name, value) for name, value in results.values.items())))
     if results.unread:

@@ -4,7 +4,7 @@ Links become their words: the page leads nowhere but into itself.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from .html import Html, joined, listed, paragraph, table, tag, text
 
@@ -13,14 +13,23 @@ _INLINE = re.compile(
 )
 _RULE = re.compile(r"^\|?\s*:?-{1,}:?\s*(\|\s*:?-{1,}:?\s*)*\|?$")
 _ITEM = re.compile(r"^\s*[-*] +")
+_BOLD = re.compile(r"^\*\*([^*]+)\*\*$")
+_IMAGE = re.compile(r"^!\[([^\]]*)\]\(([^)\s]+)\)$")
+
+Find = Callable[[str, str], Html | None]  # a picture's path and its words → the picture, where there is one
 
 
-def render(source: str, name: str) -> Html:
-    """A file's text; tables that have no heading of their own are captioned by its name."""
-    return joined(_blocks(source.splitlines(), name), "\n")
+def nowhere(path: str, words: str) -> Html | None:
+    """No pictures to put in."""
+    return None
 
 
-def _blocks(lines: list[str], name: str) -> Iterator[Html]:
+def render(source: str, name: str, find: Find = nowhere) -> Html:
+    """A file's text. A table is captioned by the heading or the bold line above it, else by the file's name."""
+    return joined(_blocks(source.splitlines(), name, find), "\n")
+
+
+def _blocks(lines: list[str], name: str, find: Find) -> Iterator[Html]:
     at, caption = 0, name
     while at < len(lines):
         line = lines[at]
@@ -44,7 +53,10 @@ def _blocks(lines: list[str], name: str) -> Iterator[Html]:
             at = end
         else:
             end = next((i for i in range(at + 1, len(lines)) if not lines[i].strip() or _starts(lines[i])), len(lines))
-            yield paragraph(inline(" ".join(lines[at:end])))
+            words = " ".join(lines[at:end]).strip()
+            image, bold = _IMAGE.match(words), _BOLD.match(words)
+            caption = bold[1] if bold else caption
+            yield (find(image[2], image[1]) if image else None) or paragraph(inline(words))
             at = end
 
 

@@ -74,5 +74,7 @@ def _beside(folder: Path) -> Path:
 def _written(page: str, out: Path, kind: str) -> Written:
     if out.is_dir():
         raise DataError(out, "a file to write", "a directory", "name the page, as in --out W.html")
-    out.write_text(page, encoding="utf-8", newline="\n")
+    part = out.with_name(out.name + ".part")  # a page that is there is whole
+    part.write_text(page, encoding="utf-8", newline="\n")
+    part.replace(out)
     return Written(str(out), kind, len(page.encode()))

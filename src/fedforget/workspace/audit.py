@@ -8,6 +8,7 @@ memory, the workspace itself is only read; the data of the forgotten must be at 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -205,18 +206,21 @@ def _hear(case: Docket, questions: Questions, salt: int | None, t: int, calibrat
     def hear(models: Models) -> Signals:
         return listen(case.scene.learner, models, questions, memo)
 
+    @cache
+    def without(clients: tuple[str, ...]) -> Models:
+        return training.without(clients).models
+
     worlds: dict[str, list[Signals]] = {}
     same: dict[str, bool] = {}
     never: list[Signals] = []
     mateless: list[Signals | None] = []
     for each in case.cases:
-        without = training.without(each.leavers).models
-        never.append(hear(without))
-        mateless.append(hear(training.without(each.mates).models) if each.mates else None)
+        never.append(hear(without(each.leavers)))
+        mateless.append(hear(without(each.mates)) if each.mates else None)
         worlds.setdefault(BEFORE, []).append(hear(training.everybody))
         for name, models in _forgotten(case, training, each, t, calibration, notes).items():
             worlds.setdefault(name, []).append(hear(models))
-            same[name] = same.get(name, True) and not differing(models, without)
+            same[name] = same.get(name, True) and not differing(models, without(each.leavers))
     whole = {name: found for name, found in worlds.items() if len(found) == len(case.cases)}
     return Hearing(whole, never, mateless, same, notes)
 

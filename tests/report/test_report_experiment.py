@@ -137,3 +137,7 @@ def test_a_directory_with_nothing_in_it_is_no_workspace(tmp_path: Path) -> None:
     assert is_workspace(tmp_path)
     with pytest.raises(NotAWorkspace):
         read_results(tmp_path)
+    (tmp_path / "keys.json").write_text("{}")
+    assert not is_workspace(tmp_path)
+    (tmp_path / "ledger.db").touch()
+    assert is_workspace(tmp_path), "half a workspace is not shown as results"

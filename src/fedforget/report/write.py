@@ -24,8 +24,9 @@ class Written:
 
 
 def is_workspace(folder: Path) -> bool:
-    """A directory without results is taken for a workspace, so that opening it says what is wrong."""
-    return (folder / "federation.toml").exists() or next(_files(folder), None) is None
+    """What has a part of one, or no results either: then opening it says what is wrong."""
+    parts = (folder / name for name in ("federation.toml", "ledger.db"))
+    return any(part.exists() for part in parts) or next(_files(folder), None) is None
 
 
 def write_workspace(

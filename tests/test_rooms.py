@@ -56,7 +56,8 @@ ROOMS = {
     # surface: the same verbs as the workspace, no logic of its own
     "demo": Room("demo", "errors core records evaluation workspace", "numpy"),
     "serve": Room("serve", "errors workspace", "numpy"),
-    "surface": Room("cli present __main__", "package errors core requests workspace demo serve", "typer rich"),
+    "report": Room("report", "package errors core workspace"),
+    "surface": Room("cli present __main__", "package errors core requests workspace demo serve report", "typer rich"),
     "package": Room("", "workspace"),
 }
 # Datasets know examples, seeds and errors, and nothing of federations.

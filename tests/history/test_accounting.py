@@ -118,3 +118,26 @@ def test_the_server_is_relieved_and_the_total_grows_by_n_over_k_only() -> None:
         row = rows[name].account
         assert (row.total - heads) / row.plain == pytest.approx(growth, rel=1e-3)  # seals and inner products
     assert rows["SE coded, cross (paper)"].total_of_plain > 25
+
+
+def test_the_papers_setting_worked_out_by_hand() -> None:
+    """100 clients, 4 shards of 5, 30 rounds, the CNN on MNIST: 857,738 float32 and a header.
+
+    A round's block of a shard is 5 sealed uploads and 8 layers of 5 × 5 sealed inner products. The paper's code gives
+    each of the 100 clients one slice as long as a block; striped over 20 of which 10 suffice, a tenth of each record.
+    """
+    report = storage_report(857_738, 8, 100, 4, 5, 30, 0.1, 1e8)
+    rows = {row.name: row.account for row in report.rows}
+    model, seal = report.model_bytes, 16
+    assert model - 4 * 857_738 < 1000
+    block = 5 * (model + seal) + 8 * 8 * 5 * 5 + seal
+    heads = 4 * (model + seal)
+    assert rows["FE"].plain == 20 * 30 * model
+    paper = rows["SE coded, cross (paper)"]
+    assert paper.holder == 30 * block
+    assert paper.total - heads == 100 * 30 * block
+    assert paper.server == heads
+    assert paper.recall.bytes == 4 * 30 * block, "any 4 slices of each round, and all four shards come with it"
+    striped = rows["coded, shard, as init chooses"]
+    assert striped.total - heads == pytest.approx(20 / 10 * 4 * 30 * block, rel=1e-5)
+    assert striped.recall.bytes == pytest.approx(30 * block, rel=1e-5), "one shard, once"

@@ -4,7 +4,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -36,7 +36,7 @@ def trained(shared_room: Path) -> Path:
 
 
 @pytest.fixture
-def here(trained: Path, room: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def here(trained: Path, room: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """W, and beside it a backup of the night before."""
     monkeypatch.chdir(room)
     monkeypatch.delenv("FEDFORGET_PASSPHRASE", raising=False)

@@ -12,6 +12,8 @@ from .evidence import (
     log_redacted,
     log_verified,
 )
+from .measure import audited, compared
+from .report import reported
 from .requests import (
     delivered,
     key,
@@ -29,9 +31,11 @@ from .study import dataset, demo, storage
 from .verbs import evaluated, forgot, made, planned, repaired, scrubbed, staged, status, trained, verified
 
 __all__ = [
+    "audited",
     "certificate",
     "certificate_salt",
     "certificates",
+    "compared",
     "dataset",
     "delivered",
     "demo",
@@ -53,6 +57,7 @@ __all__ = [
     "planned",
     "policy",
     "repaired",
+    "reported",
     "request",
     "requests",
     "scrubbed",

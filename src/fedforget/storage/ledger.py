@@ -388,11 +388,17 @@ class Ledger:
                 self._append(db, "deleted", {"slices": len(paid)})
 
     def reset_after_restore(
-        self, epoch: int, forgotten: Sequence[str], branch: Branch, replayed: Mapping[str, Any] | None = None
+        self,
+        epoch: int,
+        forgotten: Sequence[str],
+        branch: Branch,
+        replayed: Mapping[str, Any] | None = None,
+        graves: Sequence[Member] = (),
     ) -> tuple[SliceKey, ...]:
         """An old backup: its keys are gone with their epoch. Empty the history, empty the seats that must be.
 
-        `replayed`: the drops and absences it does not know of.
+        `replayed`: the drops and absences it does not know of. `graves`: seats given, and emptied again by a forget,
+        after the backup was made; they are entered as such, so that nobody sits there any more.
         """
         with self.transaction("restore") as db:
             owed = [
@@ -403,13 +409,15 @@ class Ledger:
                 db.execute(sa.delete(table))
             m = tables.members
             db.execute(sa.update(m).where(m.c.client.in_(forgotten), m.c.forgotten.is_(None)).values(forgotten=0))
+            _insert(db, m, [{**rows.member_row(grave), "forgotten": 0} for grave in graves])
             erasures.enter(db, 0, {"leave": forgotten, **(replayed or {})})
             exports.restored(db)
             r = tables.requests
             db.execute(sa.update(r).where(r.c.state == "rebuilding").values(state="overtaken"))
             _set(db, "epoch", epoch)
             _owe(db, owed)
-            body = {"epoch": epoch, "emptied": True, "forgotten": len(forgotten), "rounds": made, "lost": branch.lost}
+            gone = len(forgotten) + len(graves)
+            body = {"epoch": epoch, "emptied": True, "forgotten": gone, "rounds": made, "lost": branch.lost}
             _branch_off(db, branch)
             self._append(db, "restored", body)
             queue.go_back(db, self.log, "planned", "quarantined", "rebuilding")

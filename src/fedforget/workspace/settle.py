@@ -1,16 +1,17 @@
 """Settle: put in order what a crash, an absent holder or a restored backup left behind."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ..plan import Member
 from ..slices import SliceKey
 from ..storage import erasures
 from ..storage.ledger import Branch
 from . import certify, log, scopes, seats
 from .keys import tombstone
 from .state import unfinished
-from .tasks import seat_names
+from .tasks import names_of, seat_names
 
 if TYPE_CHECKING:
     from .workspace import Workspace
@@ -62,8 +63,9 @@ def undone(space: "Workspace") -> tuple[str, ...]:
     notices = [f"the ledger was put back from a backup{lost}"]
     if older:
         again = _unknown(space, space.keys.tombstones())
+        names = sorted({*again.clients, *again.seats})
         rounds = len(space.ledger.rounds())
-        notices.append(f"forgotten again by the tombstones: {', '.join(sorted(again.clients)) or 'nobody'}")
+        notices.append(f"forgotten again by the tombstones: {', '.join(names) or 'nobody'}")
         if again.drops or again.away:
             parts = sorted({*again.drops, *(client for client, _ in again.away)})
             notices.append(f"forgotten again in part, by the tombstones: {', '.join(parts)}")
@@ -90,25 +92,41 @@ class Unknown:
     clients: tuple[str, ...]
     drops: Mapping[str, Collection[int]]
     away: tuple[tuple[str, int], ...]
+    seats: Mapping[str, int] = field(default_factory=dict)  # of clients that joined after the backup was made
 
     @property
     def any(self) -> bool:
-        return bool(self.clients or self.drops or self.away)
+        return bool(self.clients or self.drops or self.away or self.seats)
 
 
 def _unknown(space: "Workspace", stones: Collection[str]) -> Unknown:
     federation = space.settings.federation
-    present = [m for m, gone in space.ledger.members() if gone is None]
+    members = space.ledger.members()
+    present = [m for m, gone in members if gone is None]
     clients = tuple(m.client for m in present if tombstone(federation, m.client) in stones)
+    seats = buried_seats(space, stones, {m.client for m, _ in members})
     if not any(":" in text for text in stones):
-        return Unknown(clients, {}, ())
-    names = sorted({*seat_names(space.settings), *space.task.examples} - set(clients))
+        return Unknown(clients, {}, (), seats)
+    names = sorted({*seat_names(space.settings), *space.task.examples} - {*clients, *seats})
     known = erasures.drops(space.ledger)
     drops = scopes.graves(federation, stones, names, "examples")
     drops = {c: rows - known.get(c, frozenset()) for c, rows in drops.items()}
     stages = scopes.graves(federation, stones, names, "stages")
     away = tuple((m.client, t) for m in present for t in sorted(stages.get(m.client, frozenset()) - m.away))
-    return Unknown(clients, {c: rows for c, rows in drops.items() if rows}, away)
+    return Unknown(clients, {c: rows for c, rows in drops.items() if rows}, away, seats)
+
+
+def buried_seats(space: "Workspace", stones: Collection[str], members: Collection[str]) -> Mapping[str, int]:
+    """Free seats whose names have tombstones: they joined, and were forgotten, after this database was backed up.
+
+    The data are read only where a tombstone is of nobody who ever had a seat here.
+    """
+    federation = space.settings.federation
+    known = {tombstone(federation, name) for name in members}
+    if all(":" in text or text in known for text in stones):
+        return {}
+    names = enumerate(names_of(space.task, space.settings))
+    return {name: seat for seat, name in names if name not in members and tombstone(federation, name) in stones}
 
 
 def buried(space: "Workspace", erasure: scopes.Erasure) -> bool:
@@ -135,4 +153,6 @@ def restore(space: "Workspace", epoch: int, branch: Branch) -> None:
     """
     found = _unknown(space, space.keys.tombstones())
     drops = {client: sorted(rows) for client, rows in found.drops.items()}
-    space.ledger.reset_after_restore(epoch, found.clients, branch, {"drops": drops, "away": found.away})
+    stage = len(space.ledger.stages())
+    graves = [Member(name, seat, stage) for name, seat in found.seats.items()]
+    space.ledger.reset_after_restore(epoch, found.clients, branch, {"drops": drops, "away": found.away}, graves)

@@ -11,10 +11,11 @@ from ..seeds import generator
 from ..storage import erasures
 from ..storage.erasures import Holding
 from . import certify, log, settle
+from .keys import tombstone
 from .progress import Progress
 from .reports import Check, VerifyReport
-from .scopes import KeepsData, commitment, effective
-from .state import State
+from .scopes import Erasure, KeepsData, commitment, effective, stones
+from .state import State, unfinished
 
 if TYPE_CHECKING:
     from .workspace import Workspace
@@ -112,6 +113,7 @@ def _forgotten(space: "Workspace", state: State) -> Check:
     found += [f"a record: {label}" for label in state.records if label.client in gone]
     found += [f"the holders of {b}" for b in state.bundles if gone & set(b.holders)]
     found += [f"the plan: {c}" for c in gone & set(state.plan.clients)]
+    found += [f"{c}, who has a tombstone" for c in _buried(space, state)]
     found += [f"an old key: epoch {e}" for e in space.keys.epochs() if e != state.vault.epoch]
     dropped = erasures.drops(space.ledger)
     left = {c: len(mine) for c, mine in effective(space.task.examples, dropped).items()} if dropped else {}
@@ -123,6 +125,16 @@ def _forgotten(space: "Workspace", state: State) -> Check:
     some = f", {sum(map(len, dropped.values()))} examples dropped" if dropped else ""
     detail = f"{len(gone)} forgotten{some}, no trace in force" if not found else "still in " + "; ".join(found[:3])
     return Check("forgotten", not found, detail)
+
+
+def _buried(space: "Workspace", state: State) -> list[str]:
+    """Who is in the plan, a roster or a holder's seat although a tombstone is kept, whatever the ledger says of it."""
+    request, federation = unfinished(space.ledger), space.settings.federation
+    ahead = set(stones(federation, Erasure.of(request))) if request else set()  # a forget just before its switch
+    graves = space.keys.tombstones() - ahead
+    names = {*state.plan.clients, *(c for row in state.rows.values() for c in row.roster)}
+    names |= {holder for bundle in state.bundles for holder in bundle.holders}
+    return sorted(name for name in names - set(state.forgotten) if tombstone(federation, name) in graves)
 
 
 def _holdings(space: "Workspace", held: Mapping[str, Holding]) -> Check:

@@ -321,6 +321,7 @@ class Workspace:
         names = names_of(self.task, self.settings)
         left = scopes.effective(self.task.examples, erasures.drops(self.ledger))
         empty = {c for c in left if not len(left[c]) and len(self.task.examples[c])}  # all it had was forgotten
+        empty |= settle.buried_seats(self, self.keys.tombstones(), known).keys()
         seats = {name: seat for seat, name in enumerate(names) if name not in known and name not in empty}
         if isinstance(join, int):
             if not 0 <= join <= len(seats):

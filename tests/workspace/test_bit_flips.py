@@ -111,13 +111,19 @@ def place(blob: bytes, at: int) -> str:
     return f"page {page}, byte {within}, kind {kind}"
 
 
-def flip_ledger(pristine: Path, room: Path, count: int, seed: int) -> Counter[str]:
-    """How many were found, and where those lie that were not: all rows are as they were, and the place is named."""
+def flip_ledger(pristine: Path, room: Path, count: int, empty: int, seed: int) -> Counter[str]:
+    """How many were found, and where those lie that were not: all rows are as they were, and the place is named.
+
+    `count` bits that are used for something, and `empty` ones of free space.
+    """
     path = copied(pristine, room / "w")
     blob = (path / "ledger.db").read_bytes()
     before = rows(path)
     seen: Counter[str] = Counter()
-    for bit in random.Random(seed).sample(range(8 * len(blob)), count):
+    shuffled = random.Random(seed).sample(range(8 * len(blob)), 8 * len(blob))
+    free = {at for at in range(len(blob)) if place(blob, at) == "free space in a page"}
+    used, unused = ([bit for bit in shuffled if (bit // 8 in free) == kind] for kind in (False, True))
+    for bit in [*used[:count], *unused[:empty]]:
         wrong = bytearray(blob)
         wrong[bit // 8] ^= 1 << bit % 8
         (path / "ledger.db").write_bytes(wrong)
@@ -134,15 +140,15 @@ def flip_ledger(pristine: Path, room: Path, count: int, seed: int) -> Counter[st
 
 
 def test_bits_of_the_ledger(pristine: Path, room: Path) -> None:
-    seen = flip_ledger(pristine, room, 120, seed=3)
-    assert seen["found"] > 60
+    seen = flip_ledger(pristine, room, 40, 4, seed=3)
+    assert seen["found"] > 35
 
 
 @pytest.mark.slow
 def test_many_bits_of_the_ledger(pristine: Path, room: Path) -> None:
-    seen = flip_ledger(pristine, room, 20_000, seed=5)
+    seen = flip_ledger(pristine, room, 9_000, 1_000, seed=5)
     print(f"\nledger: {seen.total()} single-bit changes: {dict(seen)}")  # noqa: T201
-    assert seen.total() == 20_000
+    assert seen.total() == 10_000
 
 
 def check_keys(path: Path) -> None:

@@ -4,7 +4,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -36,13 +36,13 @@ def trained(shared_room: Path) -> Path:
 
 
 @pytest.fixture
-def here(trained: Path, room: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def here(trained: Path, room: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """W, and beside it a backup of the night before."""
     monkeypatch.chdir(room)
     monkeypatch.delenv("FEDFORGET_PASSPHRASE", raising=False)
     shutil.copytree(trained, "W")
     shutil.copytree("W", "backup")
-    yield room
+    return room
 
 
 def walk(section: str, expected: Callable[[list[str]], int] = lambda words: 0) -> None:

@@ -192,7 +192,7 @@ def test_the_standalone_verifier_says_its_verdict_and_exits_by_it(tmp_path: Path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("index", "size"), [(5, 11), (0, 1), (700, 1000)])
+@pytest.mark.parametrize(("index", "size"), [(5, 11), (0, 1), (70, 200), (6, 8)])
 def test_every_bit_of_a_certificate(index: int, size: int) -> None:
     """docs/threat-model.md has the figure."""
     blob = made(index=index, size=size)

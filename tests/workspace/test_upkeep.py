@@ -232,7 +232,7 @@ def test_without_hashes_liars_are_located_and_repair_brings_the_hashes_back(room
     lose_hashes(space)
     for bundle in space.state().history:
         spoil(space, bundle.keys[0])
-    assert {check.what for check in space.verify().checks if not check.passed} == set()
+    assert {check.what for check in space.verify().checks if not check.passed} == {"ledger"}  # rows were altered
     space.repair()
     assert not any(None in bundle.hashes for bundle in space.state().bundles)
     assert {key: space.store.get(key) for key in space.store.keys()} == before  # noqa: SIM118

@@ -114,6 +114,11 @@ def test_training_names_who_was_missing_and_where_it_went_on() -> None:
     ]
 
 
+def test_training_tells_first_what_a_restore_undid() -> None:
+    report = TrainReport(0, 4, 0, 40, 1.0, (), {}, ("the ledger was put back from a backup",))
+    assert shown(present.trained, report)[1] == "  note: the ledger was put back from a backup"
+
+
 def test_a_stage_says_who_comes_who_goes_and_what_to_beware_of() -> None:
     lines = shown(present.staged, StageReport(1, 30, "merged", (("client-100", 3),), ("client-001",), ("beware",)))
     assert lines == [
@@ -181,6 +186,12 @@ def test_a_forgetting_says_what_became_of_every_shard_in_order() -> None:
         "  Because: restarted, but conditions changed.",
         "  But: client-003 was lost in stage 0, shard 1, round 4.",
     ]
+
+
+def test_a_forgetting_names_its_certificate_last() -> None:
+    assert (
+        shown(present.forgot, forgot(certificate="W/certificates/c.json"))[-1] == "Certificate: W/certificates/c.json"
+    )
 
 
 def test_deletions_that_wait_for_absent_holders_are_said() -> None:

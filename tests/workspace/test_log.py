@@ -10,7 +10,7 @@ from small import Died, client, copied, make, opened, reopen, small_settings, sm
 from fedforget.errors import Damaged, SettingError, VerificationFailed
 from fedforget.storage import tables
 from fedforget.storage.disk import Disk
-from fedforget.workspace import Workspace, auditing, log
+from fedforget.workspace import Workspace, auditing, log, settle
 
 
 @pytest.fixture(scope="module")
@@ -246,3 +246,16 @@ def test_a_backup_of_before_the_key_is_read_by_the_key_itself(pristine: Path, ro
         assert log.standing(space).kind == "put back"
         assert space.train().notices
         assert log.public_keys(space)
+
+
+def test_an_old_backup_is_told_by_its_keys_where_nothing_was_ever_signed(pristine: Path, room: Path) -> None:
+    path = copied(pristine, room / "w")
+    shutil.copy(path / "ledger.db", room / "old")
+    with opened(path) as space:
+        space.forget([client(7)])
+    shutil.copy(room / "old", path / "ledger.db")
+    (path / "keys" / "log.note").unlink()
+    with opened(path) as space:
+        assert settle.undone(space)[0] == "the ledger was put back from a backup"
+        assert client(7) in " ".join(space.train().notices)
+        assert space.verify().passed

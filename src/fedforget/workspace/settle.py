@@ -1,6 +1,6 @@
 """Settle: put in order what a crash, an absent holder or a restored backup left behind."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -71,7 +71,13 @@ def _unknown(space: "Workspace", stones: Collection[str]) -> Unknown:
     return Unknown(clients, {c: rows for c, rows in drops.items() if rows}, away)
 
 
-def buried(space: "Workspace", erasure: scopes.Erasure) -> bool:
+def buried(space: "Workspace", clients: Iterable[str]) -> list[str]:
+    """Which of them were forgotten, by the tombstones."""
+    stones = space.keys.tombstones()
+    return [c for c in clients if tombstone(space.settings.federation, c) in stones]
+
+
+def under_way(space: "Workspace", erasure: scopes.Erasure) -> bool:
     """Whether it has tombstones already."""
     return bool(space.keys.tombstones() & set(scopes.stones(space.settings.federation, erasure)))
 

@@ -303,8 +303,9 @@ class Workspace:
     def _joiners(self, known: Mapping[str, int], join: int | Sequence[str]) -> dict[str, int]:
         names = names_of(self.task, self.settings)
         left = scopes.effective(self.task.examples, erasures.drops(self.ledger))
-        empty = {c for c in left if not len(left[c]) and len(self.task.examples[c])}  # all it had was forgotten
-        seats = {name: seat for seat, name in enumerate(names) if name not in known and name not in empty}
+        gone = {c for c in left if not len(left[c]) and len(self.task.examples[c])}  # all it had was forgotten
+        gone |= set(settle.buried(self, names))  # it had joined before the ledger came back from a backup
+        seats = {name: seat for seat, name in enumerate(names) if name not in known and name not in gone}
         if isinstance(join, int):
             if not 0 <= join <= len(seats):
                 raise SettingError("join", join, f"from 0 to the {len(seats)} seats still free (see `init --seats`)")

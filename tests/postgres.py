@@ -3,6 +3,7 @@
 import os
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -78,7 +79,7 @@ def running() -> Iterator[Server]:
             _await(server, process)
             yield server
         finally:
-            process.terminate()
+            process.send_signal(signal.SIGINT)  # does not wait for whoever is still connected
             process.wait(30)
 
 

@@ -145,11 +145,17 @@ class Plan:
         """Cohorts drawn so far: a memo of a pure function."""
         return {}
 
+    @cached_property
+    def _hands(self) -> dict[int, list[int]]:
+        """The shards in the order each hand of seats is dealt to: a memo of a pure function."""
+        return {}
+
     def _seat_shard(self, seat: int) -> int:
         """Seats are dealt in hands of S, each hand in a keyed order of its own: shards stay even as seats grow."""
         hand, place = divmod(seat, self.shards)
-        order = sorted(range(self.shards), key=lambda s: derive(self.seed, "seat", hand, s))
-        return order[place]
+        if hand not in self._hands:
+            self._hands[hand] = sorted(range(self.shards), key=lambda s: derive(self.seed, "seat", hand, s))
+        return self._hands[hand][place]
 
     @property
     def clients(self) -> tuple[str, ...]:

@@ -115,10 +115,12 @@ class Desk:
     # --- looking ------------------------------------------------------------------------------------------
 
     def list(self, states: Iterable[str] = (), after: int = 0, limit: int | None = None) -> RequestsReport:
+        """In order of receipt. A page (`after` the number of a request, at most `limit`) counts nothing but itself."""
         with self.space.ledger.reading() as db:
             some = queue.listed(db, tuple(states), after, limit)
-            cells = tuple((t, s, since) for (t, s), since in queue.left_out(db).items())
-            return RequestsReport(tuple(self._line(one) for one in some), queue.counts(db), cells)
+            whole = limit is None
+            cells = tuple((t, s, since) for (t, s), since in queue.left_out(db).items()) if whole else ()
+            return RequestsReport(tuple(map(self._line, some)), queue.counts(db) if whole else {}, cells)
 
     def show(self, request: str) -> RequestReport:
         one = self._found(request)

@@ -312,6 +312,20 @@ def test_a_restored_backup_brings_nothing_back(pristine: Path, room: Path, scope
         assert space.verify().passed
 
 
+def test_a_newcomer_that_was_forgotten_cannot_join_again_in_a_ledger_from_before_it_came(room: Path) -> None:
+    path = trained(room / "w", seats=9)
+    backup = (path / "ledger.db").read_bytes()
+    with opened(path, seats=9) as space:
+        space.open_stage(join=1)
+        space.train()
+        space.forget([client(8)])
+    (path / "ledger.db").write_bytes(backup)
+    with opened(path, seats=9) as space:
+        space.train()
+        with pytest.raises(SettingError, match="none is left"):
+            space.open_stage(join=[client(8)])
+
+
 # --- what verify sees ---------------------------------------------------------------------------------------
 
 

@@ -106,7 +106,7 @@ def carry_out(space: "Workspace", request: Request, progress: Progress, join: Jo
             request = space.ledger.request(request.id)
         vault, rewrapped = new_epoch(space, state, request, work)
     except (Damaged, Unrecoverable, SealBroken, NoReference) as fault:
-        if not settle.buried(space, erasure):  # past its tombstones a request is only ever finished
+        if not settle.under_way(space, erasure):  # past its tombstones a request is only ever finished
             seats.delete(space, space.ledger.refuse(request, str(fault)))
         raise
     made = tuple(space.ledger.rounds(request.id).values())

@@ -129,7 +129,7 @@ def buried_seats(space: "Workspace", stones: Collection[str], members: Collectio
     return {name: seat for seat, name in names if name not in members and tombstone(federation, name) in stones}
 
 
-def buried(space: "Workspace", erasure: scopes.Erasure) -> bool:
+def under_way(space: "Workspace", erasure: scopes.Erasure) -> bool:
     """Whether it has tombstones already."""
     return bool(space.keys.tombstones() & set(scopes.stones(space.settings.federation, erasure)))
 

@@ -56,9 +56,19 @@ def options() -> Mapping[str, set[str]]:
     """Each command's options."""
     group: Any = typer.main.get_command(app)
     return {
-        name: {"--help", "-h", *(flag for p in command.params for flag in (*p.opts, *p.secondary_opts))}
+        name: {
+            "--help",
+            "-h",
+            *(flag for c in members(command) for p in c.params for flag in (*p.opts, *p.secondary_opts)),
+        }
         for name, command in group.commands.items()
     }
+
+
+def parameters(command: Any) -> list[Any]:
+    """A command's, or those of every command of a group such as `requests`."""
+    commands = command.commands.values() if hasattr(command, "commands") else [command]
+    return [parameter for each in commands for parameter in each.params]
 
 
 @pages

@@ -25,7 +25,7 @@ from ..slices import ALL_SHARDS, SliceKey
 from ..storage.ledger import Request
 from ..storage.queue import Db
 from . import seats, settle
-from .progress import Progress, by_index
+from .progress import Progress, by_index, timed
 from .reports import ForgetReport, Reach
 from .state import State
 
@@ -168,7 +168,7 @@ def rebuild(
     paid: Collection[SliceKey] = ()
     progress("forgetting", finished, total)
     march = forget(method, space.cohort, space.learner, work, space.settings.training, calibration)
-    for group in by_index(march, lambda stage, index: _shards_at(work, stage, index)):
+    for group in timed(by_index(march, lambda stage, index: _shards_at(work, stage, index))):
         dropped = _tainted_shards(work, group[0].place.stage, group[0].place.round)
         generation = state.vault.epoch + 1
         paid = space.keep(

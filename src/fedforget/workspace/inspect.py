@@ -15,6 +15,7 @@ from ..forgetting import Calibration, Method, estimate, prepare_work, standing
 from ..params import mean
 from ..plan import Change
 from ..slices import HEAD, SERVER
+from .estimate import estimate_seconds
 from .forget import reaches
 from .progress import Progress
 from .reports import EvaluateReport, PlanReport, Score, ShardStatus, StatusReport, TrainReport
@@ -30,23 +31,18 @@ def plan_report(space: "Workspace", change: Change, method: Method, calibration:
     state = space.state()
     work = prepare_work(method, state.plan, state.past, change)
     found = estimate(method, work, space.settings.training, calibration)
+    seconds, wall = estimate_seconds(state, work, found.client_epochs)
     return PlanReport(
         tuple(sorted(change.clients)),
         method.name,
         reaches(work),
         found.rounds,
         found.client_epochs,
-        _seconds(state, found.client_epochs),
+        seconds,
         found.guarantee,
         tuple(sorted({s for t, s in work.emptied if t == state.stage and not work.after.living(t, s)})),
+        wall_seconds=wall,
     )
-
-
-def _seconds(state: State, client_epochs: int) -> float | None:
-    """By what a client-epoch took so far."""
-    spent = sum(row.cost.seconds for row in state.rows.values())
-    epochs = sum(row.cost.client_epochs for row in state.rows.values())
-    return client_epochs * spent / epochs if epochs else None
 
 
 def train_report(stage: int, rounds: Sequence[Round], before: int, after: State) -> TrainReport:

@@ -37,7 +37,7 @@ from .desk import Desk
 from .joining import Joining
 from .keys import KeyFolder
 from .lock import locked
-from .progress import Progress, by_index, silent
+from .progress import Progress, by_index, silent, timed
 from .reports import (
     EvaluateReport,
     ForgetReport,
@@ -229,7 +229,8 @@ class Workspace:
             self.ledger.note("numerics", numerics(self.learner))
             march = train(self.cohort, state.plan, legs, self.settings.training, stage=state.stage)
             progress("training", done, total)
-            for group in by_index(march, lambda _, index: sum(g.first <= index < g.until for g in legs.values())):
+            groups = by_index(march, lambda _, index: sum(g.first <= index < g.until for g in legs.values()))
+            for group in timed(groups):
                 paid = self.keep(state, group, generation=state.vault.epoch, paid=paid)
                 rounds += [replace(r, uploads=(), start=r.model) for r in group]
                 done += len(group)

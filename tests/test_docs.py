@@ -56,11 +56,7 @@ def options() -> Mapping[str, set[str]]:
     """Each command's options."""
     group: Any = typer.main.get_command(app)
     return {
-        name: {
-            "--help",
-            "-h",
-            *(flag for c in members(command) for p in c.params for flag in (*p.opts, *p.secondary_opts)),
-        }
+        name: {"--help", "-h", *(flag for p in parameters(command) for flag in (*p.opts, *p.secondary_opts))}
         for name, command in group.commands.items()
     }
 

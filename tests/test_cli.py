@@ -517,27 +517,14 @@ def test_a_requests_life_from_the_command_line(
         assert "ed25519:" in (keys / f"{name}.pub").read_text()
     assert "already" in failing(2, "keygen", keys / "ann")
     other = next(c for c in ("client-000", "client-001") if c != drawn)
+    signing = ("--federation", federation, "-c", drawn, "--key", keys / "client", "--id", "r1")
     for words, expected in (
         (("enroll", w, "--client", drawn, "--key", keys / "client.pub"), f"speaks for client {drawn}"),
         (("enroll", w, "--operator", "ann", "--key", (keys / "ann.pub").read_text().strip()), "operator ann"),
         (("enroll", w, "--operator", "bob", "--key", keys / "bob.pub"), "operator bob"),
         (("enroll", w), "bob"),
         (("requests", "list", w), "No requests."),
-        (
-            (
-                "wish",
-                keys / "wish.json",
-                "--federation",
-                federation,
-                "-c",
-                drawn,
-                "--key",
-                keys / "client",
-                "--id",
-                "r1",
-            ),
-            "Signed request r1",
-        ),
+        (("wish", keys / "wish.json", *signing), "Signed request r1"),
         (("request", w, "--file", keys / "wish.json"), "r1 quarantined"),
         (("request", w, "--file", keys / "wish.json"), "it had come before"),
         (("request", w, "-c", other, "--key", keys / "ann", "--id", "r2", "--basis", "GDPR 17(1)(b)"), "r2 received"),

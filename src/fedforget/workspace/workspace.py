@@ -107,10 +107,14 @@ class Workspace:
         keys.make(0)
         url = begin.address(folder, chosen)
         ledger = Ledger.create(url, {"digest": chosen.digest}, disk.probe, clock, ledger_password)
-        members = [Member(name, seat) for seat, name in enumerate(names[: chosen.clients])]
-        ledger.open_stage(0, Stage(chosen.rounds), members)
-        disk.write(folder / "federation.toml", chosen.to_toml().encode())
-        ledger.begun()
+        try:
+            members = [Member(name, seat) for seat, name in enumerate(names[: chosen.clients])]
+            ledger.open_stage(0, Stage(chosen.rounds), members)
+            disk.write(folder / "federation.toml", chosen.to_toml().encode())
+            ledger.begun()
+        except BaseException:
+            ledger.close()
+            raise
         store = DirectoryStore(folder / "holders", disk)
         return Workspace(folder, chosen, ledger, keys, store, disk, data, _given=made)
 
@@ -133,6 +137,7 @@ class Workspace:
         ledger = Ledger.open(begin.address(folder, settings), disk.probe, clock, ledger_password)
         expected = ledger.get("settings")["digest"]
         if settings.digest != expected:
+            ledger.close()
             raise Damaged(folder / "federation.toml", expected[:12], settings.digest[:12])
         keys = KeyFolder(folder / "keys", passphrase, disk)
         return Workspace(

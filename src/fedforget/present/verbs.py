@@ -57,7 +57,8 @@ def planned(out: Console, report: PlanReport) -> None:
     for reach in report.touches:
         say(out, f"  make again {_reach(reach)}")
     time = "" if report.seconds is None else f", about {report.seconds:.1f} s of the clients' work"
-    say(out, f"  cost {report.client_epochs} client-epochs in {report.rounds} shard rounds{time}")
+    here = "" if report.wall_seconds is None else f", {report.wall_seconds:.1f} s here"
+    say(out, f"  cost {report.client_epochs} client-epochs in {report.rounds} shard rounds{time}{here}")
     for shard in report.ends:
         say(out, f"  end shard {shard}: nobody would be left in it; the others serve on")
     promise(out, report.guarantee.grade, report.guarantee.reason, report.guarantee.conditions)

@@ -27,7 +27,7 @@ from ..slices import ALL_SHARDS, SliceKey
 from ..storage.ledger import Request
 from ..storage.queue import Db
 from . import certify, seats, settle
-from .progress import Progress, by_index
+from .progress import Progress, by_index, timed
 from .reports import ForgetReport, Reach
 from .scopes import Erasure, Ground, Part, settled, stones
 from .state import State, digests
@@ -176,7 +176,7 @@ def rebuild(
     progress("forgetting", finished, total)
     engine = space.engine(Erasure.of(request).drops)
     march = forget(method, engine, space.learner, work, space.settings.training, calibration)
-    for group in by_index(march, lambda stage, index: _shards_at(work, stage, index)):
+    for group in timed(by_index(march, lambda stage, index: _shards_at(work, stage, index))):
         dropped = _tainted_shards(work, group[0].place.stage, group[0].place.round)
         generation = state.vault.epoch + 1
         paid = space.keep(

@@ -53,11 +53,12 @@ class PlanReport:
     touches: tuple[Reach, ...]
     rounds: int
     client_epochs: int
-    seconds: float | None  # estimate; None where nothing was ever timed
+    seconds: float | None  # estimate, of the clients' work; None where nothing was ever timed
     guarantee: Guarantee
     ends: tuple[int, ...]  # shards nobody would be left in
     scope: str = ""  # what is to be forgotten, in words
     examples: int = 0  # how many would be dropped by clients that stay
+    wall_seconds: float | None = None  # estimate, here and now
 
 
 @dataclass(frozen=True)

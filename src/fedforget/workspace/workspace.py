@@ -37,7 +37,7 @@ from .desk import Desk
 from .joining import Joining
 from .keys import KeyFolder
 from .lock import locked
-from .progress import Progress, by_index, silent
+from .progress import Progress, by_index, silent, timed
 from .reports import (
     EvaluateReport,
     ForgetReport,
@@ -109,14 +109,17 @@ class Workspace:
         keys.make(0)
         url = begin.address(folder, chosen)
         ledger = Ledger.create(url, {"digest": chosen.digest}, disk.probe, clock, ledger_password)
-        members = [Member(name, seat) for seat, name in enumerate(names[: chosen.clients])]
-        ledger.open_stage(0, Stage(chosen.rounds), members)
-        space = Workspace(
-            folder, chosen, ledger, keys, DirectoryStore(folder / "holders", disk), disk, data, _given=made
-        )
-        log.seal(space)
-        disk.write(folder / "federation.toml", chosen.to_toml().encode())
-        ledger.begun()
+        try:
+            members = [Member(name, seat) for seat, name in enumerate(names[: chosen.clients])]
+            ledger.open_stage(0, Stage(chosen.rounds), members)
+            store = DirectoryStore(folder / "holders", disk)
+            space = Workspace(folder, chosen, ledger, keys, store, disk, data, _given=made)
+            log.seal(space)
+            disk.write(folder / "federation.toml", chosen.to_toml().encode())
+            ledger.begun()
+        except BaseException:
+            ledger.close()
+            raise
         return space
 
     @staticmethod
@@ -138,6 +141,7 @@ class Workspace:
         ledger = Ledger.open(begin.address(folder, settings), disk.probe, clock, ledger_password)
         expected = ledger.get("settings")["digest"]
         if settings.digest != expected:
+            ledger.close()
             raise Damaged(folder / "federation.toml", expected[:12], settings.digest[:12])
         keys = KeyFolder(folder / "keys", passphrase, disk)
         return Workspace(
@@ -262,7 +266,8 @@ class Workspace:
         paid: Collection[SliceKey] = ()
         march = train(self.cohort, state.plan, legs, self.settings.training, stage=stage)
         progress("training", done, total)
-        for group in by_index(march, lambda _, index: sum(g.first <= index < g.until for g in legs.values())):
+        groups = by_index(march, lambda _, index: sum(g.first <= index < g.until for g in legs.values()))
+        for group in timed(groups):
             paid = self.keep(state, group, generation=state.vault.epoch, paid=paid)
             rounds += [replace(r, uploads=(), start=r.model) for r in group]
             done += len(group)

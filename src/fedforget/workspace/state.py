@@ -64,15 +64,18 @@ class State:
     def done(self, cell: Cell) -> int:
         return self.past.rounds(cell)
 
-    def legs(self) -> dict[int, Leg]:
-        """What is left of the newest stage, shard by shard."""
-        until = self.plan.stages[self.stage].rounds
-        found: dict[int, Leg] = {}
-        for shard in range(self.plan.shards):
-            cell = (self.stage, shard)
-            if self.plan.present(*cell) and self.done(cell) < until:
-                found[shard] = Leg(self.done(cell), self.final(cell), until)
-        return found
+    def missing(self) -> dict[Cell, int]:
+        """Every cell that is not trained to its end, stage after stage, and how many rounds it has.
+
+        None but the newest stage's, unless a restored backup emptied the history.
+        """
+        every = ((t, s) for t in range(len(self.plan.stages)) for s in range(self.plan.shards))
+        return {c: self.done(c) for c in every if self.plan.present(*c) and self.done(c) < self.plan.stages[c[0]].rounds}
+
+    def legs(self, stage: int) -> dict[int, Leg]:
+        """What is left of a stage, shard by shard."""
+        until = self.plan.stages[stage].rounds
+        return {s: Leg(done, self.final((t, s)), until) for (t, s), done in self.missing().items() if t == stage}
 
     def served(self) -> dict[int, Params]:
         """The newest model of every living shard."""

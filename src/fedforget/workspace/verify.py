@@ -88,6 +88,10 @@ def _lineage(state: State) -> Check:
             wrong = _ends_wrong(state, place)
             if wrong:
                 return Check("lineage", False, f"{place}: {wrong}")
+        short = [(cell, done) for cell, done in state.missing().items() if cell[0] < state.stage]
+        for (stage, shard), done in short[:1]:
+            wanted = f"of its {state.plan.stages[stage].rounds} rounds; `fedforget train DIR` makes the rest"
+            return Check("lineage", False, f"stage {stage}, shard {shard} has {done} {wanted}")
         for shard in state.plan.living_shards(state.stage):
             state.final((state.stage, shard))
     except (FedForgetError, KeyError) as fault:

@@ -246,26 +246,38 @@ class Workspace:
     # --- training -----------------------------------------------------------------------------------------
 
     def train(self, progress: Progress = silent) -> TrainReport:
-        """Train the newest stage to its end, going on from the last round that was kept."""
+        """Train every stage to its end, going on from the last round that was kept.
+
+        Only the newest can lack rounds, unless a restored backup emptied the history.
+        """
         with self._working() as notices:
             self._refuse_unfinished()
             state = self.state()
-            legs = state.legs()
-            before = sum(1 for p in state.rows if p.stage == state.stage)
-            total = before + sum(leg.until - leg.first for leg in legs.values())
-            done = before
+            missing = state.missing()
+            stages = sorted({t for t, _ in missing} | {state.stage})
+            before = done = sum(1 for p in state.rows if p.stage in stages)
+            total = before + sum(state.plan.stages[t].rounds - first for (t, _), first in missing.items())
             rounds: list[Round] = []
-            paid: Collection[SliceKey] = ()
             self.ledger.note("numerics", numerics(self.learner))
-            march = train(self.cohort, state.plan, legs, self.settings.training, stage=state.stage)
             progress("training", done, total)
-            for group in by_index(march, lambda _, index: sum(g.first <= index < g.until for g in legs.values())):
-                paid = self.keep(state, group, generation=state.vault.epoch, paid=paid)
-                rounds += [replace(r, uploads=(), start=r.model) for r in group]
-                done += len(group)
-                progress("training", done, total)
-            self.ledger.pay(paid)
+            for stage in sorted({t for t, _ in missing}):
+                for group in self._stage(stage):
+                    rounds += [replace(r, uploads=(), start=r.model) for r in group]
+                    done += len(group)
+                    progress("training", done, total)
+            if self.ledger.branch()["name"]:  # a backup was put back: now all is made again that was made since
+                settle.sweep(self)
             return replace(inspect.train_report(state.stage, rounds, before, self.state()), notices=notices)
+
+    def _stage(self, stage: int) -> Iterator[Sequence[Round]]:
+        """Train what is left of a stage, and keep it, one round of all its shards at a time."""
+        state, legs = upkeep.ready(self, stage)
+        march = train(self.cohort, state.plan, legs, self.settings.training, stage=stage)
+        paid: Collection[SliceKey] = ()
+        for group in by_index(march, lambda _, index: sum(g.first <= index < g.until for g in legs.values())):
+            paid = self.keep(state, group, generation=state.vault.epoch, paid=paid)
+            yield group
+        self.ledger.pay(paid)
 
     def keep(
         self,
@@ -302,8 +314,8 @@ class Workspace:
         with self._working():
             self._refuse_unfinished()
             state = self.state()
-            if state.legs():
-                raise NotTrained(self.path, f"a finished stage {state.stage}")
+            if missing := state.missing():
+                raise NotTrained(self.path, f"a finished stage {min(missing)[0]}")
             scopes.refuse_strangers({m.client: gone for m, gone in self.ledger.members()}, leave := tuple(leave))
             stage = Stage(rounds or self.settings.rounds, handover)  # type: ignore[arg-type]
             known = {m.client: m.seat for m, _ in self.ledger.members()}

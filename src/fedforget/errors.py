@@ -97,9 +97,10 @@ class NotAWorkspace(WorkspaceError):
 
 
 class WorkspaceExists(WorkspaceError):
-    def __init__(self, path: object) -> None:
-        self.path = str(path)
-        super().__init__(f"{path} is not empty; choose a new directory, or `fedforget status {path}`")
+    def __init__(self, path: object, why: str = "") -> None:
+        self.path, self.why = str(path), why
+        way_out = f"move them away first: {why}" if why else f"choose a new directory, or `fedforget status {path}`"
+        super().__init__(f"{path} is not empty; {way_out}")
 
 
 class LedgerTooNew(WorkspaceError):

@@ -104,18 +104,21 @@ class Workspace:
         if not chosen.federation:
             chosen = replace(chosen, federation=secrets.token_hex(8))
         chosen = replace(chosen, keeping=replace(chosen.keeping, cipher=faster_cipher()))
-        begin.clear(folder)
-        keys = KeyFolder(folder / "keys", passphrase, disk)
-        keys.make(0)
-        url = f"sqlite:///{folder / 'ledger.db'}"
-        ledger = Ledger.create(url, {"digest": chosen.digest}, disk.probe, clock)
-        members = [Member(name, seat) for seat, name in enumerate(names[: chosen.clients])]
-        ledger.open_stage(0, Stage(chosen.rounds), members)
-        space = Workspace(
-            folder, chosen, ledger, keys, DirectoryStore(folder / "holders", disk), disk, data, _given=made
-        )
-        log.seal(space)
-        disk.write(folder / "federation.toml", chosen.to_toml().encode())
+        folder.mkdir(parents=True, exist_ok=True)
+        with locked(folder):
+            begin.refuse_occupied(folder)  # another `init` may have been quicker
+            begin.clear(folder)
+            url = f"sqlite:///{folder / 'ledger.db'}"
+            ledger = Ledger.create(url, {"digest": chosen.digest}, disk.probe, clock)
+            keys = KeyFolder(folder / "keys", passphrase, disk)
+            keys.make(0)  # after the ledger: keys without one are those of another federation
+            members = [Member(name, seat) for seat, name in enumerate(names[: chosen.clients])]
+            ledger.open_stage(0, Stage(chosen.rounds), members)
+            space = Workspace(
+                folder, chosen, ledger, keys, DirectoryStore(folder / "holders", disk), disk, data, _given=made
+            )
+            log.seal(space)
+            disk.write(folder / "federation.toml", chosen.to_toml().encode())
         return space
 
     @staticmethod

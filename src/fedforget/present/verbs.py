@@ -3,6 +3,7 @@
 from rich.console import Console
 
 from ..workspace.reports import (
+    AbandonReport,
     EvaluateReport,
     ForgetReport,
     PlanReport,
@@ -114,6 +115,12 @@ def status(out: Console, report: StatusReport) -> None:
         say(out, f"Owed: {report.debts} deletions by holders that are away")
     for client, shard in report.members:
         say(out, f"  {client}  shard {shard}")
+
+
+def abandoned(out: Console, report: AbandonReport) -> None:
+    say(out, f"Gave up forgetting {report.scope} ({report.method}): nothing was changed, it may be asked for again.")
+    if report.debts:
+        say(out, f"Owed: {report.debts} deletions by holders that are away")
 
 
 def verified(out: Console, report: VerifyReport) -> None:

@@ -185,7 +185,15 @@ class VerifyReport:
 
     def raise_if_failed(self) -> None:
         if not self.passed:
-            raise VerificationFailed(f"{c.what}: {c.detail}" for c in self.checks if not c.passed)
+            raise VerificationFailed(f"{c.what}: {c.detail}" for c in self.checks if c.passed is False)
+
+
+@dataclass(frozen=True)
+class AbandonReport:
+    request: int
+    scope: str
+    method: str
+    debts: int  # slices made for it, owed deletion by holders that are away
 
 
 @dataclass(frozen=True)

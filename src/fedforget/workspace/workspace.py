@@ -41,6 +41,7 @@ from .lock import locked
 from .progress import Progress, by_index, silent
 from .reports import (
     EvaluateReport,
+    AbandonReport,
     ForgetReport,
     PlanReport,
     RepairReport,
@@ -359,9 +360,11 @@ class Workspace:
             return upkeep.scrub(self, portion, progress)
 
     def repair(self, gone: Iterable[str] = (), progress: Progress = silent) -> RepairReport:
-        """Make missing and altered slices again; those of holders that left for good, on others."""
+        """Make missing and altered slices again; those of holders that left for good, on others.
+
+        Of what is in force: what an unfinished forget has made so far is not touched.
+        """
         with self._working():
-            self._refuse_unfinished()
             return upkeep.repair(self, tuple(sorted(set(gone))), progress)
 
     def _refuse_unfinished(self) -> None:
@@ -421,6 +424,14 @@ class Workspace:
         return Serving(self)
 
     def verify(
+    def abandon(self) -> AbandonReport:
+        """Give up the forget that was interrupted; once its tombstones are kept it is only ever finished."""
+        with self._working():
+            request = unfinished(self.ledger)
+            if request is None:
+                raise SettingError("abandon", self.path, "asked while a forget is unfinished")
+            return forgetting.abandon(self, request)
+
         self, replay: int = 0, never_joined: bool = False, seed: int = 0, progress: Progress = silent
     ) -> VerifyReport:
         with locked(self.path, shared=True):

@@ -73,8 +73,8 @@ def test_a_head_that_cannot_be_trained_again_to_the_same_bits_is_lost_and_said_t
 def test_rounds_that_plain_training_did_not_make_are_not_trained_again(lean: Path, room: Path) -> None:
     path = copied(lean, room / "w")
     with opened(path) as space:
-        space.forget([client(1)], "calibrated")
         shard = space.state().plan.shard_of(client(1))
+        space.forget([client(1)], "calibrated")
         for file in path.rglob("*.slice"):
             file.unlink()
         heads_lost = [loss for loss in space.repair().lost if f"stage 0, shard {shard}, round 11" in loss]

@@ -124,8 +124,9 @@ def abandoned(out: Console, report: AbandonReport) -> None:
 
 
 def verified(out: Console, report: VerifyReport) -> None:
+    marks = {True: "ok  ", False: "FAIL", None: "--  "}
     for check in report.checks:
-        say(out, f"{'ok  ' if check.passed else 'FAIL'} {check.what}: {check.detail}")
+        say(out, f"{marks[check.passed]} {check.what}: {check.detail}")
     for finding in report.findings[:10]:
         say(out, f"     {finding}")
     if len(report.findings) > 10:

@@ -123,7 +123,7 @@ def carry_out(space: "Workspace", request: Request, progress: Progress, join: Jo
             seats.delete(space, space.ledger.refuse(request, str(fault)))
         raise
     made = tuple(space.ledger.rounds(request.id).values())
-    guarantee = assess(method, work, made, calibration, space.changed_conditions())
+    guarantee = assess(method, work, made, calibration, space.changed_conditions(work, made))
     destroyed = sum(_tainted(label, work.taints) for label in state.records)
     outcome: dict[str, Any] = {
         "guarantee": asdict(guarantee),

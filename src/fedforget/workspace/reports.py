@@ -170,7 +170,7 @@ class ExportsReport:
 @dataclass(frozen=True)
 class Check:
     what: str
-    passed: bool
+    passed: bool | None  # None: there was nothing to check, so it neither held nor failed
     detail: str
 
 
@@ -181,7 +181,7 @@ class VerifyReport:
 
     @property
     def passed(self) -> bool:
-        return all(check.passed for check in self.checks)
+        return all(check.passed is not False for check in self.checks)
 
     def raise_if_failed(self) -> None:
         if not self.passed:

@@ -1,5 +1,6 @@
 """Upkeep: scrub finds slices that went bad before too many have; repair makes them again."""
 
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from ..errors import Damaged, SealBroken, SettingError, Unrecoverable
@@ -78,9 +79,7 @@ def head_again(space: "Workspace", state: State, bundle: Bundle) -> Bundle:
 def trained_again(space: "Workspace", state: State, last: Place) -> Params:
     """The model after a round, from the nearest kept one before it; what comes out has the digest in the ledger."""
     rounds = [last._replace(round=r) for r in range(last.round, -1, -1)]
-    for first in rounds:
-        if state.rows[first].kind != "plain":
-            break
+    for first in takewhile(lambda place: state.rows[place].kind == "plain", rounds):
         try:
             leg = Leg(first.round, state.past.checkpoint(first), last.round + 1)
         except (Unrecoverable, Damaged, SealBroken):

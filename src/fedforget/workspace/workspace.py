@@ -23,7 +23,8 @@ from ..errors import (
     Unfinished,
 )
 from ..federation import Cohort, Learner, Round, train
-from ..forgetting import Calibration, method_named
+from ..forgetting import Calibration, Made, Rebuild, lineage, method_named
+from ..manifest import RoundRow
 from ..plan import Member, Plan, Stage
 from ..requests import Scope
 from ..sealing import Vault, faster_cipher
@@ -40,8 +41,8 @@ from .keys import KeyFolder
 from .lock import locked
 from .progress import Progress, by_index, silent
 from .reports import (
-    EvaluateReport,
     AbandonReport,
+    EvaluateReport,
     ForgetReport,
     PlanReport,
     RepairReport,
@@ -54,7 +55,7 @@ from .reports import (
 from .serving import Serving
 from .settings import FederationSettings
 from .state import State, read_state, unfinished
-from .tasks import Task, build, names_of, numerics, open_engine, own_learner
+from .tasks import Task, bits, build, names_of, open_engine, own_learner
 
 _MERGED = (
     "a merged hand-over begins every shard from the average of all: forgetting anybody of the stages before "
@@ -262,7 +263,7 @@ class Workspace:
             before = done = sum(1 for p in state.rows if p.stage in stages)
             total = before + sum(state.plan.stages[t].rounds - first for (t, _), first in missing.items())
             rounds: list[Round] = []
-            self.ledger.note("numerics", numerics(self.learner))
+            self.ledger.note("numerics", self.bits()[0])
             progress("training", done, total)
             for stage in sorted({t for t, _ in missing}):
                 for group in self._stage(stage):
@@ -305,6 +306,8 @@ class Workspace:
             without = {r.place.shard for r in group} | set(dropped)
             others = forgetting.lanes(state, first.stage, first.round, without)
         entry = state.keeper(plan).record(group, generation, others)
+        under, steady = self.bits()
+        entry = replace(entry, rounds=tuple(replace(r, numerics=under, deterministic=steady) for r in entry.rounds))
         return self.store.delete(self.ledger.enter(entry, pending, paid))
 
     def open_stage(
@@ -345,14 +348,25 @@ class Workspace:
                 raise SettingError("join", name, "a free seat: " + (", ".join(list(seats)[:5]) or "none is left"))
         return {name: seats[name] for name in join}
 
-    def changed_conditions(self) -> tuple[str, ...]:
-        """Why a replay may not meet the bits of training although nobody was lost."""
-        now = numerics(self.learner)
-        before = [n for n in self.ledger.noted("numerics") if n != now]
-        found = [f"trained under {old}, replayed under {now}" for old in before]
-        if not getattr(self.learner, "deterministic", True):
-            found.append("the device's kernels are not deterministic")
-        return tuple(found)
+    def bits(self) -> tuple[str, bool]:
+        """What the bits of a round made now depend on beside its inputs, and whether they come out again."""
+        return bits(self._engines[1] if self._engines else self.cohort, self.learner)
+
+    def changed_conditions(self, work: Rebuild, made: Iterable[RoundRow] = ()) -> tuple[str, ...]:
+        """Why a replay may not meet the bits of training although nobody was lost.
+
+        By every round of the lineages it is part of: those kept, those replaced, and those it made.
+        """
+        now, steady = self.bits()
+        found = {work.past.made(place) for place in lineage(work.before, work.past, work.taints)}
+        found |= {Made(row.numerics, row.deterministic) for row in made}
+        under = {m.numerics for m in found}
+        if "" in under:  # rounds of version 0.1.0
+            under |= set(self.ledger.noted("numerics"))
+        words = [f"trained under {old}, replayed under {now}" for old in sorted(under - {"", now})]
+        if not (steady and all(m.deterministic for m in found)):
+            words.append("the device's kernels are not deterministic")
+        return tuple(words)
 
     def scrub(self, portion: int = 0, progress: Progress = silent) -> ScrubReport:
         """Check the next slices against their hashes, going on where the last scrub stopped; 0: all of them."""
@@ -410,6 +424,14 @@ class Workspace:
                 raise Unfinished(self.path, scopes.asked(request), request.body["method"])
             return forgetting.carry_out(self, request, progress, Joining(self))
 
+    def abandon(self) -> AbandonReport:
+        """Give up the forget that was interrupted; once its tombstones are kept it is only ever finished."""
+        with self._working():
+            request = unfinished(self.ledger)
+            if request is None:
+                raise SettingError("abandon", self.path, "asked while a forget is unfinished")
+            return forgetting.abandon(self, request)
+
     # --- looking ------------------------------------------------------------------------------------------
 
     def status(self, members: bool = False) -> StatusReport:
@@ -424,14 +446,6 @@ class Workspace:
         return Serving(self)
 
     def verify(
-    def abandon(self) -> AbandonReport:
-        """Give up the forget that was interrupted; once its tombstones are kept it is only ever finished."""
-        with self._working():
-            request = unfinished(self.ledger)
-            if request is None:
-                raise SettingError("abandon", self.path, "asked while a forget is unfinished")
-            return forgetting.abandon(self, request)
-
         self, replay: int = 0, never_joined: bool = False, seed: int = 0, progress: Progress = silent
     ) -> VerifyReport:
         with locked(self.path, shared=True):

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from fedforget.datasets import Dataset, load
-from fedforget.engines.local import LocalCohort
+from fedforget.engines.local import LocalCohort, numerics
 from fedforget.errors import SettingError
 from fedforget.examples import Examples
 from fedforget.learners.linear import Softmax
 from fedforget.learners.mlp import MLP
 from fedforget.workspace import FederationSettings
-from fedforget.workspace.tasks import build, build_learner, numerics, open_engine, own_learner, parts, ready, task_on
+from fedforget.workspace.tasks import build, build_learner, open_engine, own_learner, parts, ready, task_on
 
 SMALL = FederationSettings(clients=10, shards=2)
 

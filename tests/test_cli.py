@@ -230,6 +230,17 @@ def test_an_interrupted_forget_is_finished_by_naming_nobody(run: Run, failing: A
     assert "Forgot client-001" in said.out
 
 
+def test_an_interrupted_forget_is_given_up_by_abandon_alone(run: Run, failing: Any, workspace: Path) -> None:
+    def stop(what: str, done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with Workspace.open(workspace) as space, pytest.raises(KeyboardInterrupt):
+        space.forget(["client-001"], progress=stop)
+    assert "given alone" in failing(2, "forget", workspace, "--abandon", "--client", "client-001")
+    assert "Gave up forgetting client-001" in run("forget", workspace, "--abandon").out
+    assert "while a forget is unfinished" in failing(2, "forget", workspace, "--abandon")
+
+
 # --- help ---------------------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ from rich.console import Console
 from fedforget import present
 from fedforget.forgetting import Guarantee
 from fedforget.workspace.reports import (
+    AbandonReport,
     Check,
     EvaluateReport,
     ForgetReport,
@@ -201,11 +202,24 @@ def test_deletions_that_wait_for_absent_holders_are_said() -> None:
 
 
 def test_verdicts_stand_in_a_column_and_findings_below_the_first_ten() -> None:
-    checks = (Check("ledger", True, "9 events"), Check("slices", False, "too few"))
+    checks = (
+        Check("ledger", True, "9 events"),
+        Check("slices", False, "too few"),
+        Check("never joined", None, "nothing to compare"),
+    )
     lines = shown(present.verified, VerifyReport(checks, tuple(f"slice {i} is missing" for i in range(12))))
-    assert lines[:3] == ["ok   ledger: 9 events", "FAIL slices: too few", "     slice 0 is missing"]
+    assert lines[:3] == ["ok   ledger: 9 events", "FAIL slices: too few", "--   never joined: nothing to compare"]
+    assert lines[3] == "     slice 0 is missing"
     assert lines[-1] == "     and 2 more"
-    assert len(lines) == 2 + 10 + 1
+    assert len(lines) == 3 + 10 + 1
+
+
+def test_a_forget_given_up_is_said_to_have_changed_nothing() -> None:
+    assert shown(present.abandoned, AbandonReport(1, "client-001", "exact", 2), width=120) == [
+        "Gave up forgetting client-001 (exact): nothing was changed, it may be asked for again.",
+        "Owed: 2 deletions by holders that are away",
+    ]
+    assert len(shown(present.abandoned, AbandonReport(1, "client-001", "exact", 0), width=120)) == 1
 
 
 def test_scrubbing_says_how_far_it_got() -> None:

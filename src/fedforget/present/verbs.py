@@ -3,6 +3,7 @@
 from rich.console import Console
 
 from ..workspace.reports import (
+    AbandonReport,
     EvaluateReport,
     ForgetReport,
     PlanReport,
@@ -117,9 +118,16 @@ def status(out: Console, report: StatusReport) -> None:
         say(out, f"  {client}  shard {shard}")
 
 
+def abandoned(out: Console, report: AbandonReport) -> None:
+    say(out, f"Gave up forgetting {report.scope} ({report.method}): nothing was changed, it may be asked for again.")
+    if report.debts:
+        say(out, f"Owed: {report.debts} deletions by holders that are away")
+
+
 def verified(out: Console, report: VerifyReport) -> None:
+    marks = {True: "ok  ", False: "FAIL", None: "--  "}
     for check in report.checks:
-        say(out, f"{'ok  ' if check.passed else 'FAIL'} {check.what}: {check.detail}")
+        say(out, f"{marks[check.passed]} {check.what}: {check.detail}")
     for finding in report.findings[:10]:
         say(out, f"     {finding}")
     if len(report.findings) > 10:

@@ -85,6 +85,16 @@ def cell(blob: bytes, base: int, start: int, kind: int, size: int) -> tuple[int,
     return start, max(at + payload - base, start + 4)
 
 
+def schema_pages(blob: bytes, size: int) -> set[int]:
+    """The pages that say which tables there are: the first, and those below it once one no longer holds them all."""
+    if blob[100] != 5:
+        return {0}
+    cells = int.from_bytes(blob[103:105])
+    pointers = [int.from_bytes(blob[at : at + 2]) for at in range(112, 112 + 2 * cells, 2)]
+    below = [int.from_bytes(blob[at : at + 4]) for at in (108, *pointers)]
+    return {0, *(number - 1 for number in below)}
+
+
 def place(blob: bytes, at: int) -> str:
     """Which of the places outside a byte lies in, or where else."""
     for name, offsets in HEADER.items():
@@ -105,7 +115,7 @@ def place(blob: bytes, at: int) -> str:
     taken = [cell(blob, page * size, int.from_bytes(blob[p : p + 2]), kind, size) for p in pointers]
     if within >= content and not any(start <= within < end for start, end in taken):
         return "free space in a page"
-    if page == 0 and within >= content:
+    if page in schema_pages(blob, size) and within >= content:
         return "text of the schema, said the same"
     return f"page {page}, byte {within}, kind {kind}"
 

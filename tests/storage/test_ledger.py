@@ -16,7 +16,7 @@ from fedforget.manifest import Bundle, Entry, Label, Record, RoundRow, Spot
 from fedforget.plan import Member, Stage
 from fedforget.slices import ALL_SHARDS, HEAD, SliceKey
 from fedforget.storage import tables
-from fedforget.storage.ledger import Ledger
+from fedforget.storage.ledger import Branch, Ledger
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 CODE = "rs8/2/1/0"
@@ -134,7 +134,7 @@ def test_every_change_is_one_transaction(url: str):
         "put": lambda: ledger.put("scrub", 4),
         "note": lambda: ledger.note("numerics", "n"),
         "pay": lambda: ledger.pay([key]),
-        "restore": lambda: ledger.reset_after_restore(1, ["a"]),
+        "restore": lambda: ledger.reset_after_restore(1, ["a"], Branch("restored", "", None)),
     }
     before = contents(ledger)
     dead = True
@@ -203,7 +203,7 @@ def test_a_debt_is_kept_once_and_ends_when_its_slice_is_in_use_again(ledger: Led
     ledger.replace_bundle(slices)
     assert ledger.debts() == ()
     ledger.replace_bundle(replace(slices, holders=("a", "c")), [key])
-    ledger.reset_after_restore(1, [])
+    ledger.reset_after_restore(1, [], Branch("restored", "", None))
     assert key in ledger.debts()
     ledger.enter(entry(0, 0))
     assert key not in ledger.debts()
@@ -213,7 +213,7 @@ def test_an_old_database_is_emptied_of_its_history_and_of_the_forgotten(ledger: 
     ledger.open_stage(0, Stage(2), [Member("a", 0), Member("b", 1)])
     ledger.enter(entry(0, 0))
     request = ledger.open_request({"leave": ["a"]})
-    owed = ledger.reset_after_restore(4, ["a"])
+    owed = ledger.reset_after_restore(4, ["a"], Branch("restored", "", None))
     assert set(owed) == set(ledger.debts()) == {key for b in entry(0, 0).bundles for key in b.keys}
     assert (ledger.rounds(), ledger.records("f"), ledger.bundles("f")) == ({}, {}, ())
     assert [(m.client, gone is not None) for m, gone in ledger.members()] == [("a", True), ("b", False)]

@@ -23,7 +23,7 @@ def test_a_new_federation_has_shards_and_nothing_in_them(room: Path) -> None:
     with make(room / "w") as space:
         found = of(space, verify=False)
     assert found.name == "w"
-    assert found.events == 2
+    assert found.events == 3
     assert [(c.stage, c.shard, c.rounds, c.of, c.digest, c.stretches) for c in found.cells] == [
         (0, 0, 0, 3, "", ()),
         (0, 1, 0, 3, "", ()),

@@ -15,7 +15,7 @@ from fedforget.federation import Cohort
 from fedforget.forgetting import Calibration
 from fedforget.plan import Plan, Stage
 from fedforget.workspace import Workspace
-from fedforget.workspace.workspace import _names
+from fedforget.workspace.workspace import names_of
 from strategies import Federation
 
 PAPER, RELEASED, SPARSE = Calibration(), Calibration(compat="released"), Calibration(ratio=1.0, interval=2)
@@ -75,7 +75,7 @@ def on_disk(space: Workspace, life: list[Deed]) -> None:
 
 def in_memory(life: list[Deed]) -> dict[tuple[int, int, int], tuple[str, str]]:
     task, chosen = small_task(10), small_settings(clients=8, seats=10, rounds=ROUNDS)
-    names = _names(task, chosen)
+    names = names_of(task, chosen)
     plan = Plan.of(names[:8], shards=2, rounds=ROUNDS, seed=chosen.seed, participants=2)
     now = TaskFederation(plan, task.examples, chosen.training, task.learner).trained()
     used = 8

@@ -3,7 +3,49 @@
 One JSON document on stdout with --json and nothing else there; progress on stderr, and only on a terminal.
 """
 
+from typer.models import CommandInfo
+
 from . import evidence, measure, report, requests, serving, study, verbs  # each enters its commands
 from .base import app, main
+
+# As one comes to need them; `--help` lists them so.
+_ORDER = [
+    "demo",
+    "init",
+    "train",
+    "plan",
+    "forget",
+    "status",
+    "verify",
+    "evaluate",
+    "report",
+    "stage",
+    "scrub",
+    "repair",
+    "keygen",
+    "enroll",
+    "wish",
+    "request",
+    "approve",
+    "run",
+    "policy",
+    "export",
+    "exports",
+    "serve-model",
+    "migrate",
+    "audit",
+    "compare",
+    "storage",
+    "data",
+    "reproduce",
+]
+
+
+def _place(command: CommandInfo) -> int:
+    name = command.name or getattr(command.callback, "__name__", "").replace("_", "-")
+    return _ORDER.index(name) if name in _ORDER else len(_ORDER)
+
+
+app.registered_commands.sort(key=_place)
 
 __all__ = ["app", "evidence", "main", "measure", "report", "requests", "serving", "study", "verbs"]

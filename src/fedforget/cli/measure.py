@@ -28,7 +28,7 @@ def audit(
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
-    """Can anybody tell who was forgotten? Membership attacks (LiRA, RMIA) with reference federations.
+    """Whether anybody can tell who was forgotten. By membership attacks (LiRA, RMIA) with reference federations.
 
     Without --client: of the models served, about those who were forgotten. Changes nothing.
 
@@ -63,7 +63,7 @@ def compare(
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
-    """How far from the model retrained without them? Distance, relearn time, accuracy, a backdoor.
+    """How far from retraining without them. In distance, relearn time, accuracy, a backdoor.
 
     Without --client: the models served, about those who were forgotten. Changes nothing.
 

@@ -20,7 +20,7 @@ def report(
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write one HTML page of a workspace or of an experiment's results. It opens from disk, without a network.
+    """Write one HTML page of a workspace or of results. It opens from disk, without a network.
 
     Example: fedforget report W --out W.html
     """

@@ -234,7 +234,7 @@ def policy(
     backup_days: Annotated[int | None, typer.Option("--backup-days", help="Days backups are kept.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Declare how long requests are gathered and backups kept, or look. A request is final when no backup is older.
+    """How long requests are gathered and backups kept. A request is final when no backup is older.
 
     Example: fedforget policy W --window 24 --backup-days 30
     """

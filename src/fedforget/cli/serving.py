@@ -22,7 +22,7 @@ def export(
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write what is served as safetensors, with its digest and lineage. Quarantined shards are left out.
+    """Write what is served as safetensors. With its digest and lineage; quarantined shards are left out.
 
     Example: fedforget export W --out model.safetensors --combine ensemble --to hospital-17
     """
@@ -37,7 +37,7 @@ def exports(
     told: Annotated[list[int] | None, typer.Option("--told", help="The recipient of this export was told.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Who was given what, and who must be told that it holds what was forgotten since.
+    """Who was given what, and who must be told. For it holds what was forgotten since.
 
     Example: fedforget exports W --told 3
     """

@@ -129,7 +129,7 @@ def plan(
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
-    """What forgetting would touch, cost and promise; changes nothing.
+    """What forgetting would touch, cost and promise. Changes nothing.
 
     Example: fedforget plan W --client client-007 --method clean
     """
@@ -157,7 +157,7 @@ def forget(
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make the federation forget clients, examples, a class or stages. With none named, finish what was interrupted.
+    """Forget clients, examples, a class or stages. With none named, finish what was interrupted.
 
     Example: fedforget forget W --client client-007 --samples 3,5,9
     """

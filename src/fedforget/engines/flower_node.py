@@ -5,7 +5,7 @@ A ClientApp is a new process for every message, so all it has to know lies in th
     SLICE-DIR/session.key   this run's key pair, mode 0600; replaced by a hello, erased by a close
     SLICE-DIR/slices/       the slices this node holds
 
-The server names slices by four numbers and never by a path. It may be wrong or malicious and still reaches no other file.
+The server names slices by four numbers and never by a path: however wrong it is, it reaches no other file.
 """
 
 import json
@@ -85,7 +85,9 @@ class Node:
             return app(message, context)  # a plain Flower message: nothing of ours is in it
         config, box = found
         if config["kind"] == "hello":
-            return Message(self._hello(_bytes(config["public"]), _bytes(config["challenge"]), context), reply_to=message)
+            return Message(
+                self._hello(_bytes(config["public"]), _bytes(config["challenge"]), context), reply_to=message
+            )
         session = self._load()
         try:
             asked = self._asked(session, box)

@@ -11,6 +11,7 @@ from fedforget.errors import FedForgetError
 EXAMPLES: dict[str, FedForgetError] = {
     "SettingError": errors.SettingError("rounds", 0, "1 or more"),
     "UnknownClient": errors.UnknownClient(["b", "a"], ["c1", "c2"]),
+    "UnknownNode": errors.UnknownNode("x", ["client-000", "client-001"]),
     "AlreadyForgotten": errors.AlreadyForgotten(["b", "a"]),
     "NoReference": errors.NoReference(2, "it is alone"),
     "NotAWorkspace": errors.NotAWorkspace("W"),
@@ -30,11 +31,13 @@ EXAMPLES: dict[str, FedForgetError] = {
     "NobodyLeft": errors.NobodyLeft("shard 3"),
     "MissingExtra": errors.MissingExtra("the CNN", "torch"),
     "VerificationFailed": errors.VerificationFailed(["one", "two"]),
+    "ProcessFailed": errors.ProcessFailed("superlink", "ended with code 1", "D/logs/superlink.log", ["a", "b"]),
 }
 
 WAYS_OUT = {
     "SettingError": "must be 1 or more",
     "UnknownClient": "`fedforget status DIR --clients` lists all",
+    "UnknownNode": "there are client-000, client-001",
     "AlreadyForgotten": "nothing to do",
     "NoReference": "--length, or use --method exact",
     "NotAWorkspace": "`fedforget init W` makes one",
@@ -54,6 +57,7 @@ WAYS_OUT = {
     "NobodyLeft": "the other shards serve on",
     "MissingExtra": "`pip install 'fedforget[torch]'`",
     "VerificationFailed": "one; two",
+    "ProcessFailed": "see D/logs/superlink.log; it said last: a | b",
 }
 
 

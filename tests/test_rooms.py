@@ -43,6 +43,7 @@ ROOMS = {
     "storage": Room("storage", "errors seeds core records", "sqlalchemy sqlite3"),
     "engines": Room("engines", "errors seeds core", "numpy threadpoolctl"),
     "engine on Flower": Room("engines.flower", "errors seeds core records", "numpy threadpoolctl flwr"),
+    "processes": Room("processes", "errors", "cryptography"),
     "plots": Room("plots", "errors core evaluation", "numpy matplotlib"),
     # workspace: may use all below
     "workspace": Room(
@@ -53,7 +54,7 @@ ROOMS = {
     ),
     # surface: the same verbs as the workspace, no logic of its own
     "demo": Room("demo", "errors core records evaluation workspace", "numpy"),
-    "surface": Room("cli present __main__", "package errors core workspace demo", "typer rich"),
+    "surface": Room("cli present __main__", "package errors core workspace demo processes", "typer rich"),
     "package": Room("", "workspace"),
 }
 # Datasets know examples, seeds and errors, and nothing of federations.

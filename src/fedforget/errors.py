@@ -4,6 +4,7 @@
     ├── UsageError                            2   the call itself is off
     │   ├── SettingError                          a setting has a value it cannot have
     │   ├── UnknownClient                         nobody of that name was ever enrolled
+    │   ├── UnknownNode                           a local federation has no node of that name
     │   ├── AlreadyForgotten                      that client was forgotten before
     │   └── NoReference                           clean forgetting found no untainted lengths
     ├── WorkspaceError                        3   the directory is not what it should be
@@ -23,7 +24,8 @@
     ├── UpdateRefused                        10   an upload no model can be made of (NaN, wrong shape)
     │   └── NobodyLeft                            no client is left to train with
     ├── MissingExtra                         11   an optional dependency is not installed
-    └── VerificationFailed                   12   what was found is not what was recorded
+    ├── VerificationFailed                   12   what was found is not what was recorded
+    └── ProcessFailed                        13   a process of a local federation did not do its work
 
 Each carries its data as attributes, and its message says the way out.
 """
@@ -54,6 +56,13 @@ class UnknownClient(UsageError):
         some = ", ".join(self.known[:5]) + (", …" if len(self.known) > 5 else "")
         hint = f"; enrolled are {some}" if some else ""
         super().__init__(f"never enrolled: {', '.join(self.clients)}{hint}; `fedforget status DIR --clients` lists all")
+
+
+class UnknownNode(UsageError):
+    def __init__(self, node: str, known: Iterable[str]) -> None:
+        self.node, self.known = node, tuple(sorted(known))
+        some = ", ".join(self.known[:5]) + (", …" if len(self.known) > 5 else "")
+        super().__init__(f"no node is called {node}; there are {some or 'none'}")
 
 
 class AlreadyForgotten(UsageError):
@@ -206,3 +215,12 @@ class VerificationFailed(FedForgetError):
     def __init__(self, findings: Iterable[str]) -> None:
         self.findings = tuple(findings)
         super().__init__("verification failed: " + "; ".join(self.findings))
+
+
+class ProcessFailed(FedForgetError):
+    exit_code = 13
+
+    def __init__(self, process: str, what: str, log: object, tail: Iterable[str] = ()) -> None:
+        self.process, self.what, self.log, self.tail = process, what, str(log), tuple(tail)
+        said = f"; it said last: {' | '.join(self.tail[-3:])}" if self.tail else ""
+        super().__init__(f"{process} {what}; see {self.log}{said}")

@@ -1,6 +1,7 @@
 """Present: reports as a person reads them in a terminal."""
 
 from .base import size
+from .federation import raised
 from .study import dataset, demo, storage
 from .verbs import evaluated, forgot, made, planned, repaired, scrubbed, staged, status, trained, verified
 
@@ -11,6 +12,7 @@ __all__ = [
     "forgot",
     "made",
     "planned",
+    "raised",
     "repaired",
     "scrubbed",
     "size",

@@ -158,7 +158,9 @@ class GridCohort:
             try:
                 yield self.read(turn[client], reply.train, reply.seconds)
             except (FedForgetError, KeyError, ValueError, TypeError) as fault:
-                log.warning("fedforget: lost %s in %s: its upload cannot be read: %s", client, turn[client].place, fault)
+                log.warning(
+                    "fedforget: lost %s in %s: its upload cannot be read: %s", client, turn[client].place, fault
+                )
 
 
 def _by_holder(keys: Iterable[SliceKey]) -> dict[str, list[SliceKey]]:

@@ -85,7 +85,9 @@ class Node:
             return app(message, context)  # a plain Flower message: nothing of ours is in it
         config, box = found
         if config["kind"] == "hello":
-            return Message(self._hello(_bytes(config["public"]), _bytes(config["challenge"]), context), reply_to=message)
+            return Message(
+                self._hello(_bytes(config["public"]), _bytes(config["challenge"]), context), reply_to=message
+            )
         session = self._load()
         try:
             asked = self._asked(session, box)

@@ -76,4 +76,6 @@ def _read_examples(path: Path) -> Examples:
         with np.load(path, allow_pickle=False) as found:
             return Examples(found["x"], found["y"])
     except (OSError, ValueError, KeyError) as fault:
-        raise DataError(path, "an .npz file with x and y", str(fault), "name it as `examples` in the node-config") from fault
+        raise DataError(
+            path, "an .npz file with x and y", str(fault), "name it as `examples` in the node-config"
+        ) from fault

@@ -33,7 +33,7 @@ class SliceStore(Protocol):
         """The bytes, or None where the holder is away or has none."""
 
     def ahead(self, groups: Iterable[tuple[Sequence[SliceKey], int]]) -> None:
-        """Of each group so many will be got soon, the first that are good: a store across a network fetches them now."""
+        """Of each group so many will be got soon, the first that are good; a store across a network fetches them."""
 
     def delete(self, keys: Collection[SliceKey]) -> frozenset[SliceKey]:
         """Which of them their holders acknowledged to have no more."""

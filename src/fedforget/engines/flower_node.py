@@ -5,7 +5,7 @@ A ClientApp is a new process for every message, so all it has to know lies in th
     SLICE-DIR/session.key   this run's key pair, mode 0600; replaced by a hello, erased by a close
     SLICE-DIR/slices/       the slices this node holds
 
-The server names slices by four numbers and never by a path. It may be wrong or malicious and still reaches no other file.
+The server names slices by four numbers and never by a path: however wrong it is, it reaches no other file.
 """
 
 import json

@@ -220,7 +220,7 @@ class Post:
                 raise SealBroken("a reply", "it is not one of ours")
             config, box = found
             if config.get("kind") == "again":
-                why = f"it refused the message: {config.get('why', '')}"
+                why = f"it refused the message: {config.get('why', '')!s}"
                 self.peers.pop(client, None)
                 self._renewed.add(client)
                 if not letter.again:

@@ -15,11 +15,11 @@ from ..errors import MissingExtra
 
 if TYPE_CHECKING:
     from .node import client_app, enable_unlearning
-    from .run import run
+    from .verbs import run
     from .strategy import Unlearning
 
 __all__ = ["Unlearning", "client_app", "enable_unlearning", "run"]
-_WHERE = {"client_app": ".node", "enable_unlearning": ".node", "run": ".run", "Unlearning": ".strategy"}
+_WHERE = {"client_app": ".node", "enable_unlearning": ".node", "run": ".verbs", "Unlearning": ".strategy"}
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import numpy as np
-from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.app import Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from ..engines.flower_node import Node, slice_folder
@@ -14,7 +14,7 @@ from ..storage.directory import DirectoryStore
 from ..storage.disk import Disk
 from ..workspace import FederationSettings
 from ..workspace.tasks import build, seat_names
-from .task import TASK, UPLOAD, read_task
+from .task import read_task, write_upload
 
 
 def enable_unlearning(app: ClientApp) -> ClientApp:
@@ -44,9 +44,7 @@ def client_app() -> ClientApp:
 
 
 def _fit(content: RecordDict, context: Context) -> RecordDict:
-    config = content[TASK]
-    settings = FederationSettings.from_toml(str(config["settings"]))
-    task = read_task(config)
+    task, settings = read_task(content)
     mine = _own_name(context, settings)
     if mine not in ("", task.client):
         raise SettingError("client", task.client, f"this node's own, {mine}")
@@ -58,8 +56,7 @@ def _fit(content: RecordDict, context: Context) -> RecordDict:
     if not results:
         raise DataError(task.client, "examples to train on", "none", "give this node data, or let its client leave")
     (result,) = results
-    upload = {"params": result.params.to_bytes(), "examples": result.examples, "seconds": result.seconds}
-    return RecordDict({UPLOAD: ConfigRecord(upload)})
+    return write_upload(result)
 
 
 def _own_name(context: Context, settings: FederationSettings) -> str:

@@ -1,6 +1,7 @@
 """Tasks and uploads of the ready app, as Flower's records. The numbers travel as the model's own bytes."""
 
 from collections.abc import Callable
+from typing import Any
 
 from flwr.app import ConfigRecord, RecordDict
 
@@ -17,29 +18,37 @@ def writer(settings: FederationSettings) -> Callable[[FitTask], RecordDict]:
     text = settings.to_toml()
 
     def write(task: FitTask) -> RecordDict:
-        fields = {
-            "settings": text,
-            "place": list(task.place),
-            "client": task.client,
-            "params": task.params.to_bytes(),
-            "epochs": task.epochs,
-            "seed": task.seed,
-            "solver": task.solver,
-        }
-        return RecordDict({TASK: ConfigRecord(fields)})  # type: ignore[arg-type]
+        record = ConfigRecord()
+        record["settings"], record["client"], record["solver"] = text, task.client, task.solver
+        record["place"], record["epochs"], record["seed"] = list(task.place), task.epochs, task.seed
+        record["params"] = task.params.to_bytes()
+        return RecordDict({TASK: record})
 
     return write
 
 
-def read_task(config: ConfigRecord) -> FitTask:
-    params = Params.from_bytes(config["params"], "the task's model")  # type: ignore[arg-type]
-    place = Place(*config["place"])  # type: ignore[misc]
-    return FitTask(place, config["client"], params, config["epochs"], config["seed"], config["solver"])  # type: ignore[arg-type]
+def read_task(content: RecordDict) -> tuple[FitTask, FederationSettings]:
+    row: dict[str, Any] = dict(_config(content, TASK))
+    params = Params.from_bytes(row["params"], "the task's model")
+    task = FitTask(Place(*row["place"]), row["client"], params, row["epochs"], row["seed"], row["solver"])
+    return task, FederationSettings.from_toml(row["settings"])
+
+
+def write_upload(result: FitResult) -> RecordDict:
+    record = ConfigRecord()
+    record["params"], record["examples"] = result.params.to_bytes(), result.examples
+    record["seconds"] = result.seconds
+    return RecordDict({UPLOAD: record})
 
 
 def read_upload(task: FitTask, content: RecordDict, _: float) -> FitResult:
-    upload = content[UPLOAD]
-    if not isinstance(upload, ConfigRecord):
-        raise Damaged(f"the upload of {task.client}", "a record of it", type(upload).__name__)
-    params = Params.from_bytes(upload["params"], f"the upload of {task.client}")  # type: ignore[arg-type]
-    return FitResult(task.place, task.client, params, int(upload["examples"]), float(upload["seconds"]))  # type: ignore[arg-type]
+    row: dict[str, Any] = dict(_config(content, UPLOAD))
+    params = Params.from_bytes(row["params"], f"the upload of {task.client}")
+    return FitResult(task.place, task.client, params, int(row["examples"]), float(row["seconds"]))
+
+
+def _config(content: RecordDict, name: str) -> ConfigRecord:
+    record = content.get(name)
+    if not isinstance(record, ConfigRecord):
+        raise Damaged(f"the record {name}", "a record of settings", type(record).__name__)
+    return record

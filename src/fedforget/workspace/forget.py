@@ -23,7 +23,7 @@ from ..plan import Cell, Change, Taint
 from ..sealing import Vault
 from ..slices import ALL_SHARDS, SliceKey
 from ..storage.ledger import Request
-from . import seats, settle
+from . import expect, seats, settle
 from .progress import Progress, by_index
 from .reports import ForgetReport, Reach
 from .state import State
@@ -35,8 +35,10 @@ if TYPE_CHECKING:
 def open_request(space: "Workspace", change: Change, method: str, calibration: Calibration) -> Request:
     """Enter the request once it is known that it can be carried out."""
     row, state = method_named(method), space.state()
+    space.refuse_unmerged(row)
     work = prepare_work(row, state.plan, state.past, change)
-    estimate(row, work, space.settings.training, calibration)  # raises what would stop it half-way
+    estimate(row, work, space.training, calibration)  # raises what would stop it half-way
+    state.archive.ahead(expect.bundles(state, row, work, space.merge is not None))
     _begin_at_all(state, row, work)
     space.keys.tombstones()  # damaged ones are said now, not when all is made
     body = {
@@ -74,6 +76,7 @@ def carry_out(space: "Workspace", request: Request, progress: Progress) -> Forge
     change = Change(frozenset(request.body["leave"]), frozenset(request.body["edit"]))
     try:
         work = prepare_work(method, state.plan, state.past, change)
+        state.archive.ahead(expect.bundles(state, method, work, space.merge is not None))
         rebuild(space, state, request, method, calibration, work, progress)
         vault, rewrapped = new_epoch(space, state, request, work)
     except (Damaged, Unrecoverable, SealBroken, NoReference) as fault:
@@ -94,7 +97,7 @@ def carry_out(space: "Workspace", request: Request, progress: Progress) -> Forge
     debts = space.ledger.debts()
     owed = seats.delete(space, debts)
     space.keys.destroy_all_but(after.vault.epoch)
-    seats.vacate(space, after, after.forgotten)
+    seats.vacate(space, after, after.forgotten.keys())
     return ForgetReport(
         request.id,
         tuple(sorted(change.leave)),
@@ -135,7 +138,7 @@ def rebuild(
     finished = len(pending.rows)
     paid: Collection[SliceKey] = ()
     progress("forgetting", finished, total)
-    march = forget(method, space.cohort, space.learner, work, space.settings.training, calibration)
+    march = forget(method, space.cohort, space.learner, work, space.training, calibration)
     for group in by_index(march, lambda stage, index: _shards_at(work, stage, index)):
         dropped = _tainted_shards(work, group[0].place.stage, group[0].place.round)
         generation = state.vault.epoch + 1

@@ -26,6 +26,7 @@ def scrub(space: "Workspace", portion: int, progress: Progress) -> ScrubReport:
     first = first if first < len(bundles) else 0
     last = min(len(bundles), first + portion) if portion else len(bundles)
     findings: list[str] = []
+    space.store.ahead((b.keys, len(b.holders)) for b in bundles[first:last])
     for at in range(first, last):
         progress("scrubbing", at - first, last - first)
         findings += [str(finding) for _, _, finding in examine(bundles[at], space.store) if finding]
@@ -38,6 +39,7 @@ def scrub(space: "Workspace", portion: int, progress: Progress) -> ScrubReport:
 def repair(space: "Workspace", gone: tuple[str, ...], progress: Progress) -> RepairReport:
     """Every bundle whose slices are not all good, or lie with somebody who left."""
     state = space.state()
+    state.archive.ahead(state.bundles, whole=True)
     repaired: list[str] = []
     lost: list[str] = []
     vacant = 0
@@ -58,6 +60,8 @@ def repair(space: "Workspace", gone: tuple[str, ...], progress: Progress) -> Rep
             continue
         repaired += [str(mended.keys[i]) for i in sorted(wrong) if mended.holders[i] != VACANT]
         vacant += sum(h == VACANT for h in mended.holders)
+    if gone:
+        seats.delete(space, space.ledger.debts())  # all at once: for holders across a network a message each
     return RepairReport(tuple(repaired), vacant, tuple(lost))
 
 

@@ -24,8 +24,8 @@ from ..errors import (
     Unfinished,
     UnknownClient,
 )
-from ..federation import Cohort, Learner, Place, Round, train
-from ..forgetting import Calibration, method_named
+from ..federation import Cohort, Learner, Merge, Place, Round, Settings, train
+from ..forgetting import Calibration, Method, method_named
 from ..plan import Change, Member, Plan, Stage
 from ..sealing import Vault, faster_cipher
 from ..slices import SliceKey, SliceStore
@@ -74,6 +74,7 @@ class Workspace:
     data: Path | None = None
     make_cohort: MakeCohort = open_engine
     workers: int | None = None
+    merge: Merge | None = None
     _given: Task | None = field(default=None, repr=False)
 
     # --- making and opening -------------------------------------------------------------------------------
@@ -158,6 +159,11 @@ class Workspace:
     def learner(self) -> Learner:
         return self.task.learner
 
+    @property
+    def training(self) -> Settings:
+        """How clients train, and how their uploads become the next model."""
+        return replace(self.settings.training, merge=self.merge)
+
     @cached_property
     def cohort(self) -> Cohort:
         """The engine, started when first needed."""
@@ -224,7 +230,7 @@ class Workspace:
             rounds: list[Round] = []
             paid: Collection[SliceKey] = ()
             self.ledger.note("numerics", numerics(self.learner))
-            march = train(self.cohort, state.plan, legs, self.settings.training, stage=state.stage)
+            march = train(self.cohort, state.plan, legs, self.training, stage=state.stage)
             progress("training", done, total)
             for group in by_index(march, lambda _, index: sum(g.first <= index < g.until for g in legs.values())):
                 paid = self.keep(state, group, generation=state.vault.epoch, paid=paid)
@@ -325,6 +331,7 @@ class Workspace:
         if not clients:
             raise SettingError("client", "", "the name of a client, as in --client client-007")
         row, change = method_named(method), self._change(clients)
+        self.refuse_unmerged(row)
         return self._steady(lambda: inspect.plan_report(self, change, row, calibration or Calibration()))
 
     def forget(
@@ -345,6 +352,11 @@ class Workspace:
             elif named and not forgetting.same_request(request, named, method, calibration):
                 raise Unfinished(self.path, request.body["leave"], request.body["method"])
             return forgetting.carry_out(self, request, progress)
+
+    def refuse_unmerged(self, method: Method) -> None:
+        """Calibration gives means of uploads other lengths; where models are no means, only a restart will do."""
+        if self.merge is not None and method.grade != "X1":
+            raise SettingError("method", method.name, "'exact', for this federation's models are not means of uploads")
 
     def _change(self, clients: Iterable[str]) -> Change:
         named = frozenset(clients)

@@ -28,4 +28,6 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if find_spec("flwr") is None:
         raise MissingExtra("a federation on Flower", "flower")
-    return getattr(import_module(_WHERE[name], __name__), name)
+    # Kept here: importing `.run` put the module where its function is looked for.
+    found = globals()[name] = getattr(import_module(_WHERE[name], __name__), name)
+    return found

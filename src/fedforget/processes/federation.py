@@ -28,6 +28,7 @@ from ..errors import ProcessFailed, SettingError, UnknownNode
 from .certificates import Certificates, make_certificates, make_node_key
 from .children import Child, Children, children
 from .runs import Run
+from .runs import silent as mute
 from .tools import CONNECTION, Tools, find_tools, write_connection
 
 HOST = "127.0.0.1"
@@ -158,10 +159,16 @@ class LocalFederation:
         return Run(number, self.folder / "logs" / f"run-{number}.log", self.tools)
 
     def run(
-        self, app: Path, config: Config | None = None, *, federation: Config | None = None, patience: float = 600.0
+        self,
+        app: Path,
+        config: Config | None = None,
+        *,
+        federation: Config | None = None,
+        patience: float = 600.0,
+        tell: Callable[[str], None] = mute,
     ) -> Run:
-        """Run an app to its end."""
-        return self.submit(app, config, federation).wait(patience)
+        """Run an app to its end; `tell` gets every line its ServerApp logs."""
+        return self.submit(app, config, federation).wait(patience, tell)
 
     # --- the SuperLink ------------------------------------------------------------------------------------
 

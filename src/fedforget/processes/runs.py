@@ -1,16 +1,22 @@
 """Run: one `flwr run`, its log, and how it ended."""
 
+import re
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from ..errors import ProcessFailed
 from .tools import CONNECTION, Tools
 
 _LOOK = 0.5  # seconds between looks at a run
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def silent(line: str) -> None:
+    """Nobody listens."""
 
 
 @dataclass(frozen=True)
@@ -37,30 +43,33 @@ class Run:
     @property
     def said(self) -> str:
         """What its ServerApp logged, as far as it was fetched."""
-        return self.log.read_text(errors="replace") if self.log.exists() else ""
+        return _COLOUR.sub("", self.log.read_text(errors="replace")) if self.log.exists() else ""
 
     def look(self) -> "Run":
         """As it is now."""
         answer = self.tools.flwr("list", CONNECTION, "--run-id", self.number)
         return Run(self.number, self.log, self.tools, answer["runs"][0])
 
-    def wait(self, patience: float = 600.0) -> "Run":
-        """Until it has ended; its log is fetched meanwhile. A SuperLink that is gone ends the wait, too."""
+    def wait(self, patience: float = 600.0, tell: Callable[[str], None] = silent) -> "Run":
+        """Until it has ended; its log is fetched meanwhile, line by line. A SuperLink that is gone ends the wait, too."""
         until = time.monotonic() + patience
         command = [self.tools.command("flwr"), "log", self.number, CONNECTION, "--stream"]
-        with self.log.open("wb") as out:
+        with self.log.open("w+b") as out, self.log.open("r", errors="replace") as lines:
             stream = subprocess.Popen(command, env=self.tools.env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
             try:
-                stream.wait(max(0.0, until - time.monotonic()))
-            except subprocess.TimeoutExpired as fault:
-                raise ProcessFailed(
-                    f"run {self.number}", f"was not over within {patience:.0f} s", self.log, self.tail()
-                ) from fault
+                while stream.poll() is None:
+                    _pass_on(lines, tell)
+                    if time.monotonic() > until:
+                        raise self._failed(f"was not over within {patience:g} s")
+                    time.sleep(_LOOK)
+                _pass_on(lines, tell)
             finally:
                 stream.kill()
                 stream.wait()
         found = self.look()
-        while not found.over and time.monotonic() < until:
+        while not found.over:
+            if time.monotonic() > until:
+                raise self._failed(f"was not over within {patience:g} s")
             time.sleep(_LOOK)
             found = found.look()
         return found
@@ -71,6 +80,14 @@ class Run:
     def expect(self) -> "Run":
         """Itself, if it went well."""
         if not self.completed:
-            why = str(self.facts.get("status-details", ""))
-            raise ProcessFailed(f"run {self.number}", f"is {self.status} ({why})", self.log, self.tail())
+            raise self._failed(f"is {self.status} ({self.facts.get('status-details', '')})")
         return self
+
+    def _failed(self, what: str) -> ProcessFailed:
+        return ProcessFailed(f"run {self.number}", what, self.log, self.tail())
+
+
+def _pass_on(lines: TextIO, tell: Callable[[str], None]) -> None:
+    for line in lines:
+        if clean := _COLOUR.sub("", line).strip():
+            tell(clean)

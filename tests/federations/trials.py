@@ -10,7 +10,7 @@ from typing import Any
 
 from fedforget.engines.local import LocalCohort
 from fedforget.federation import FitResult, FitTask, Place
-from fedforget.flower.run import settings_of
+from fedforget.flower.verbs import settings_of
 from fedforget.processes import LocalFederation, Run
 from fedforget.workspace import Workspace
 from fedforget.workspace.tasks import build

@@ -48,4 +48,4 @@ def main(grid: Grid, context: Context) -> None:
     strategy = FedAdam(eta=0.1)
     strategy = Unlearning(lambda: FedAdam(eta=0.1), context, clients=6, deterministic=True)  # + forget
     result = strategy.start(grid=grid, initial_arrays=initial, num_rounds=4, train_config=ConfigRecord({"lr": 0.05}))
-    print(result)
+    print(result)  # noqa: T201

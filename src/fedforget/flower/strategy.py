@@ -81,7 +81,7 @@ class Unlearning:
         evaluate_config: ConfigRecord | None = None,
         evaluate_fn: Evaluate | None = None,
     ) -> Result:
-        """As the strategy's own: train or go on, but forget first whom the run names. The arrays are the shards' mean."""
+        """As the strategy's own start: trains or goes on, but first forgets. The arrays are the mean of the shards' models."""
         speak()
         try:
             return self._start(grid, initial_arrays, num_rounds, timeout, train_config or ConfigRecord(), evaluate_fn)

@@ -10,12 +10,12 @@ from typing import Any
 
 from fedforget.engines.local import LocalCohort
 from fedforget.federation import FitResult, FitTask, Place
-from fedforget.flower.run import settings_of
+from fedforget.flower.verbs import settings_of
 from fedforget.processes import LocalFederation, Run
 from fedforget.workspace import Workspace
 from fedforget.workspace.tasks import build
 
-NODES = 6
+NODES = 4
 APP = Path(__file__).parent / "trial"
 DEADLINE = 40.0
 _LOSS = re.compile(r"fedforget: (lost|refused) (.*)")
@@ -63,7 +63,7 @@ class Trials:
         return {"steps": json.dumps([{**usual, **step} for step in steps])}
 
     def run(self, *steps: Mapping[str, Any]) -> Run:
-        return self.federation.run(APP, self.steps(*steps), patience=400)
+        return self.federation.run(APP, self.steps(*steps), patience=1200)
 
     def submit(self, *steps: Mapping[str, Any]) -> Run:
         return self.federation.submit(APP, self.steps(*steps))

@@ -15,8 +15,8 @@ from ..errors import MissingExtra
 
 if TYPE_CHECKING:
     from .node import client_app, enable_unlearning
-    from .verbs import run
     from .strategy import Unlearning
+    from .verbs import run
 
 __all__ = ["Unlearning", "client_app", "enable_unlearning", "run"]
 _WHERE = {"client_app": ".node", "enable_unlearning": ".node", "run": ".verbs", "Unlearning": ".strategy"}

@@ -13,7 +13,7 @@ from ..examples import Examples
 from ..storage.directory import DirectoryStore
 from ..storage.disk import Disk
 from ..workspace import FederationSettings
-from ..workspace.tasks import build, seat_names
+from ..workspace.tasks import build, numerics, seat_names
 from .task import read_task, write_upload
 
 
@@ -56,7 +56,7 @@ def _fit(content: RecordDict, context: Context) -> RecordDict:
     if not results:
         raise DataError(task.client, "examples to train on", "none", "give this node data, or let its client leave")
     (result,) = results
-    return write_upload(result)
+    return write_upload(result, numerics(world.learner))
 
 
 def _own_name(context: Context, settings: FederationSettings) -> str:

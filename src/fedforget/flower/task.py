@@ -1,6 +1,7 @@
 """Tasks and uploads of the ready app, as Flower's records. The numbers travel as the model's own bytes."""
 
-from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from flwr.app import ConfigRecord, RecordDict
@@ -8,23 +9,39 @@ from flwr.app import ConfigRecord, RecordDict
 from ..errors import Damaged
 from ..federation import FitResult, FitTask, Place
 from ..params import Params
+from ..storage.ledger import Ledger
 from ..workspace import FederationSettings
+from ..workspace.tasks import NODES
 
 TASK, UPLOAD = "fedforget.task", "fedforget.upload"
 
 
-def writer(settings: FederationSettings) -> Callable[[FitTask], RecordDict]:
-    """Tasks of one federation: its settings go along, for a node knows nothing of it."""
-    text = settings.to_toml()
+@dataclass(frozen=True)
+class Talk:
+    """Tasks and uploads of one federation: its settings go along, for a node knows nothing of it.
 
-    def write(task: FitTask) -> RecordDict:
+    Whose arithmetic an upload was made by is noted in the ledger: a replay by another may end in other bits.
+    """
+
+    settings: FederationSettings
+    ledger: Ledger
+
+    def write(self, task: FitTask) -> RecordDict:
         record = ConfigRecord()
-        record["settings"], record["client"], record["solver"] = text, task.client, task.solver
+        record["settings"], record["client"], record["solver"] = self._text, task.client, task.solver
         record["place"], record["epochs"], record["seed"] = list(task.place), task.epochs, task.seed
         record["params"] = task.params.to_bytes()
         return RecordDict({TASK: record})
 
-    return write
+    def read(self, task: FitTask, content: RecordDict, _: float) -> FitResult:
+        row: dict[str, Any] = dict(_config(content, UPLOAD))
+        self.ledger.note(NODES, f"{task.client}: {row['numerics']}")
+        params = Params.from_bytes(row["params"], f"the upload of {task.client}")
+        return FitResult(task.place, task.client, params, int(row["examples"]), float(row["seconds"]))
+
+    @cached_property
+    def _text(self) -> str:
+        return self.settings.to_toml()
 
 
 def read_task(content: RecordDict) -> tuple[FitTask, FederationSettings]:
@@ -34,17 +51,11 @@ def read_task(content: RecordDict) -> tuple[FitTask, FederationSettings]:
     return task, FederationSettings.from_toml(row["settings"])
 
 
-def write_upload(result: FitResult) -> RecordDict:
+def write_upload(result: FitResult, arithmetic: str) -> RecordDict:
     record = ConfigRecord()
     record["params"], record["examples"] = result.params.to_bytes(), result.examples
-    record["seconds"] = result.seconds
+    record["seconds"], record["numerics"] = result.seconds, arithmetic
     return RecordDict({UPLOAD: record})
-
-
-def read_upload(task: FitTask, content: RecordDict, _: float) -> FitResult:
-    row: dict[str, Any] = dict(_config(content, UPLOAD))
-    params = Params.from_bytes(row["params"], f"the upload of {task.client}")
-    return FitResult(task.place, task.client, params, int(row["examples"]), float(row["seconds"]))
 
 
 def _config(content: RecordDict, name: str) -> ConfigRecord:

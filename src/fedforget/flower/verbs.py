@@ -26,7 +26,7 @@ from ..workspace.progress import Progress
 from ..workspace.reports import to_json
 from ..workspace.tasks import seat_names
 from .roll import Roll
-from .task import read_upload, writer
+from .task import Talk
 
 log = logging.getLogger("fedforget")
 Config = Mapping[str, Any]
@@ -114,10 +114,7 @@ def _run(grid: Grid, config: Config) -> Any:
                 report = verb.call(joint, config)
         else:
             report = verb.call(space, config)
-    said = io.StringIO()
-    verb.show(Console(file=said, width=110), report)
-    for line in said.getvalue().splitlines():
-        log.info("%s", line)
+    tell(verb.show, report)
     if action == "verify":
         report.raise_if_failed()
     return report
@@ -126,23 +123,26 @@ def _run(grid: Grid, config: Config) -> Any:
 @contextmanager
 def joined(space: Workspace, grid: Grid, config: Config, leaving: tuple[str, ...] = ()) -> Iterator[Workspace]:
     """The workspace with the federation's nodes for clients and holders; in the end they have all that waited."""
-    post = post_to(space, grid, config)
+    with nodes_of(space, grid, config, leaving) as store:
+        talk = Talk(space.settings, space.ledger)
+        cohort = GridCohort(store, talk.write, talk.read)
+        yield replace(space, store=store, make_cohort=lambda *_: cohort)
+
+
+@contextmanager
+def nodes_of(space: Workspace, grid: Grid, config: Config, leaving: tuple[str, ...] = ()) -> Iterator[GridStore]:
+    """The nodes as holders of slices. Whoever stays is waited for at first; those who leave need not be there."""
+    identity: Literal["key", "partition"] = "partition" if config.get("identity") == "partition" else "key"
+    roll = Roll(space.ledger, seat_names(space.settings))
+    post = Post(grid, roll, float(config.get("deadline", 300.0)), identity)
     store = GridStore(post, space.store)
-    cohort = GridCohort(store, writer(space.settings), read_upload)
     stages = len(space.ledger.stages())
     there = [m.client for m, gone in space.ledger.members() if gone is None and m.present(stages - 1)]
     post.meet([c for c in there if c not in leaving], float(config.get("wait", 60.0)))
-    joint = replace(space, store=store, make_cohort=lambda *_: cohort)
     try:
-        yield joint
+        yield store
     finally:
         store.flush(close=True)
-
-
-def post_to(space: Workspace, grid: Grid, config: Config) -> Post:
-    identity: Literal["key", "partition"] = "partition" if config.get("identity") == "partition" else "key"
-    roll = Roll(space.ledger, seat_names(space.settings))
-    return Post(grid, roll, float(config.get("deadline", 300.0)), identity)
 
 
 # --- configuration ------------------------------------------------------------------------------------------
@@ -198,8 +198,17 @@ def speak() -> None:
     log.handlers, log.propagate = list(theirs.handlers), not theirs.handlers
 
 
+def tell(show: Callable[[Console, Any], None], report: Any) -> None:
+    """A report as a person reads it, line by line in the log."""
+    said = io.StringIO()
+    show(Console(file=said, width=110), report)
+    for line in said.getvalue().splitlines():
+        log.info("%s", line)
+
+
 def progress(what: str, done: int, total: int) -> None:
-    log.info("fedforget: %s %d/%d", what, done, total)
+    if what in ("training", "forgetting") or done + 1 >= total:
+        log.info("fedforget: %s %d/%d", what, done, total)
 
 
 _: Progress = progress

@@ -122,6 +122,9 @@ def open_engine(task: Task, settings: FederationSettings, workers: int | None) -
     return open_cohort(task.learner, task.examples, workers=workers)
 
 
+NODES = "numerics of nodes"  # noted as "client: numerics", where clients compute elsewhere
+
+
 def numerics(learner: Learner) -> str:
     """What a run's bits depend on beside its inputs: the arithmetic of libraries and machine."""
     own = getattr(learner, "numerics", None)

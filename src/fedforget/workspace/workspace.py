@@ -50,7 +50,7 @@ from .reports import (
 )
 from .settings import FederationSettings
 from .state import State, read_state, unfinished
-from .tasks import Task, build, numerics, open_engine, own_learner, seat_names
+from .tasks import NODES, Task, build, numerics, open_engine, own_learner, seat_names
 
 _MERGED = (
     "a merged hand-over begins every shard from the average of all: forgetting anybody of the stages before "
@@ -303,8 +303,12 @@ class Workspace:
         now = numerics(self.learner)
         before = [n for n in self.ledger.noted("numerics") if n != now]
         found = [f"trained under {old}, replayed under {now}" for old in before]
+        by_client: dict[str, list[str]] = {}
+        for said in self.ledger.noted(NODES):
+            by_client.setdefault(said.partition(": ")[0], []).append(said.partition(": ")[2])
+        found += [f"{c} computed under {seen[0]}, then {seen[-1]}" for c, seen in by_client.items() if len(seen) > 1]
         if not getattr(self.learner, "deterministic", True):
-            found.append("the device's kernels are not deterministic")
+            found.append(getattr(self.learner, "undetermined", "the device's kernels are not deterministic"))
         return tuple(found)
 
     def scrub(self, portion: int = 0, progress: Progress = silent) -> ScrubReport:

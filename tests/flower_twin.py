@@ -4,7 +4,7 @@ Honest: messages are Flower's, made and answered by the app as on a SuperNode. W
 that is away, late, crashes or lies, a test puts in by `fault`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -15,6 +15,12 @@ from flwr.clientapp import ClientApp
 from flwr.proto.node_pb2 import NodeInfo
 from flwr.serverapp import Grid
 from flwr.supercore.task_identity import TaskIdentity
+
+from fedforget.engines.flower import GridStore
+from fedforget.engines.flower_post import Post
+from fedforget.flower import enable_unlearning
+from fedforget.slices import SliceKey
+from fedforget.storage.directory import DirectoryStore
 
 Fault = Callable[[Message], Message | Error | None]  # an answer instead of the app's; None: no answer at all
 
@@ -95,16 +101,56 @@ class Twin(Grid):
         return self.pull_messages(list(self.push_messages(messages)))
 
 
+@dataclass(frozen=True)
+class Anybody:
+    """An enrolment that believes what a node says."""
+
+    def name(self, claimed: str, partition: int) -> str:
+        return claimed
+
+    def admit(self, key: str, client: str) -> tuple[str, str]:
+        return (client, "") if client else ("", "it names no client")
+
+
+def named(root: Path, names: Iterable[str], app: ClientApp, first: int = 100) -> Twin:
+    """A node for each name."""
+    nodes = {}
+    for i, name in enumerate(names):
+        nodes[first + i] = TwinNode(keyed(i), {"client": name, "slice-dir": str(root / f"node-{i}")}, app)
+    return Twin(nodes)
+
+
+@dataclass
+class Delivering(GridStore):
+    """What is put is delivered at once."""
+
+    def put(self, pieces: Mapping[SliceKey, bytes]) -> None:
+        super().put(pieces)
+        self.flush()
+
+
+def grid_store(root: Path, names: Iterable[str], delivered: bool) -> GridStore:
+    """A store over a twin whose ClientApp trains nothing."""
+    post = quick(named(root, names, enable_unlearning(ClientApp())))
+    post.meet((), 0.0)
+    return (Delivering if delivered else GridStore)(post, DirectoryStore(root / "server"))
+
+
+def quick(grid: Grid, **changes: Any) -> Post:
+    """A post whose clock runs only while it waits."""
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    return Post(grid, **{"enrolment": Anybody(), "clock": lambda: now[0], "sleep": sleep, **changes})
+
+
 def keyed(number: int) -> bytes:
     """A public key as the SuperLink shows it."""
     return b"-----BEGIN PUBLIC KEY-----\n%d\n-----END PUBLIC KEY-----\n" % number
 
 
-def federation(root: Path, app: ClientApp, clients: int, first: int = 100) -> Twin:
+def federation(root: Path, app: ClientApp, clients: int) -> Twin:
     """One node a client, named as seats are."""
-    return Twin(
-        {
-            first + i: TwinNode(keyed(i), {"client": f"client-{i:03d}", "slice-dir": str(root / f"node-{i}")}, app)
-            for i in range(clients)
-        }
-    )
+    return named(root, [f"client-{i:03d}" for i in range(clients)], app)

@@ -17,7 +17,7 @@ from fedforget.workspace.tasks import build
 
 NODES = 4
 APP = Path(__file__).parent / "trial"
-DEADLINE = 40.0
+DEADLINE = 300.0  # where nothing is to be lost
 _LOSS = re.compile(r"fedforget: (lost|refused) (.*)")
 
 
@@ -65,11 +65,11 @@ class Trials:
     # --- running ------------------------------------------------------------------------------------------
 
     def steps(self, *steps: Mapping[str, Any]) -> Mapping[str, str]:
-        usual = {"deadline": DEADLINE, "wait": 30.0}
+        usual = {"deadline": DEADLINE, "wait": 120.0}
         return {"steps": json.dumps([{**usual, **step} for step in steps])}
 
     def run(self, *steps: Mapping[str, Any]) -> Run:
-        return self.federation.run(APP, self.steps(*steps), patience=1200)
+        return self.federation.run(APP, self.steps(*steps), patience=2400)
 
     def submit(self, *steps: Mapping[str, Any]) -> Run:
         return self.federation.submit(APP, self.steps(*steps))

@@ -42,7 +42,7 @@ ROOMS = {
     "datasets": Room("datasets", "errors seeds core", "numpy sklearn pooch tqdm"),
     "storage": Room("storage", "errors seeds core records", "sqlalchemy sqlite3"),
     "engines": Room("engines", "errors seeds core", "numpy threadpoolctl"),
-    "engine on Flower": Room("engines.flower", "errors seeds core records", "numpy threadpoolctl flwr"),
+    "engine on Flower": Room("engines.flower", "errors seeds core records", "numpy threadpoolctl flwr cryptography"),
     "processes": Room("processes", "errors", "cryptography"),
     "plots": Room("plots", "errors core evaluation", "numpy matplotlib"),
     # workspace: may use all below
@@ -55,6 +55,11 @@ ROOMS = {
     # surface: the same verbs as the workspace, no logic of its own
     "demo": Room("demo federation_demo", "errors core records evaluation workspace processes", "numpy"),
     "surface": Room("cli present __main__", "package errors core workspace demo processes", "typer rich"),
+    "app on Flower": Room(
+        "flower",
+        "errors core records datasets storage engines workspace surface|engine on Flower",
+        "numpy rich flwr",
+    ),
     "package": Room("", "workspace"),
 }
 # Datasets know examples, seeds and errors, and nothing of federations.
@@ -149,7 +154,7 @@ def test_the_core_has_no_effects(module: str) -> None:
     ("package", "rooms"),
     [
         ("torch", {"learners in torch"}),
-        ("flwr", {"engine on Flower"}),
+        ("flwr", {"engine on Flower", "app on Flower"}),
         ("sqlalchemy", {"storage"}),
         ("sqlite3", {"storage"}),
         ("matplotlib", {"plots"}),

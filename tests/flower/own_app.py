@@ -45,7 +45,6 @@ server = ServerApp()
 @server.main()
 def main(grid: Grid, context: Context) -> None:
     initial = ArrayRecord({"w": Array(np.zeros(3, np.float32))})
-    strategy = FedAdam(eta=0.1)
     strategy = Unlearning(lambda: FedAdam(eta=0.1), context, clients=6, deterministic=True)  # + forget
     result = strategy.start(grid=grid, initial_arrays=initial, num_rounds=4, train_config=ConfigRecord({"lr": 0.05}))
-    print(result)
+    print(result)  # noqa: T201

@@ -128,8 +128,7 @@ class Post:
         self._send_hellos([node for node in self._keys if node not in self._met], letters)
         self._send_known(todo, letters)
         while letters and (not requests or todo or any(one.kind == "request" for one in letters.values())):
-            if self.clock() >= until:
-                break
+            late = self.clock() >= until  # what is there by then still counts
             replies = list(self.grid.pull_messages(list(letters)))
             for message in replies:
                 letter = letters.pop(message.metadata.reply_to_message_id, None)
@@ -142,6 +141,8 @@ class Post:
                 elif letter.client not in self.peers and not letter.again:  # it wants a new session, and once it may
                     todo[letter.client] = requests[letter.client]
                     self._send_hellos([letter.node], letters)
+            if late:
+                break
             self._send_known(todo, letters)
             if not replies and letters:
                 self.sleep(self.pause)

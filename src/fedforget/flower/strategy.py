@@ -81,7 +81,7 @@ class Unlearning:
         evaluate_config: ConfigRecord | None = None,
         evaluate_fn: Evaluate | None = None,
     ) -> Result:
-        """As the strategy's own: train or go on, but forget first whom the run names. The arrays are the shards' mean."""
+        """As the strategy's own: trains or goes on, but first forgets. The arrays are the mean of the shards' models."""
         speak()
         try:
             return self._start(grid, initial_arrays, num_rounds, timeout, train_config or ConfigRecord(), evaluate_fn)
@@ -137,7 +137,7 @@ class Unlearning:
         """The workspace; what the models begin from is kept with it, for a restart begins there again."""
         kept = folder / "initial.safetensors"
         if not (folder / "federation.toml").exists():
-            task = self._task(to_params(initial))
+            task = own_task(to_params(initial), self.deterministic)
             settings = self._settings(rounds)
             with Workspace.init(folder, settings, task=task) as space:
                 Disk().write(kept, task.learner.init(0).to_bytes())
@@ -146,7 +146,7 @@ class Unlearning:
         if blob is None:
             raise Damaged(kept, "the model the federation began with", "no file")
         model = Params.from_bytes(blob, str(kept))
-        space = Workspace.open(folder, task=self._task(model))
+        space = Workspace.open(folder, task=own_task(model, self.deterministic))
         if space.ledger.get("initial") != model.digest:
             raise Damaged(kept, space.ledger.get("initial")[:12], model.digest[:12])
         if space.settings.rounds != rounds:
@@ -168,9 +168,11 @@ class Unlearning:
             keeping=keeping,
         )
 
-    def _task(self, initial: Params) -> Task:
-        none = Examples(np.zeros((0, 1), np.float32), np.zeros(0, np.int64))
-        return Task(Dataset("own", "image", none, none, ("?",)), Given(initial, self.deterministic), {})
+
+def own_task(initial: Params, deterministic: bool) -> Task:
+    """The model is the clients', and so are all examples."""
+    none = Examples(np.zeros((0, 1), np.float32), np.zeros(0, np.int64))
+    return Task(Dataset("own", "image", none, none, ("?",)), Given(initial, deterministic), {})
 
 
 def _merge(space: Workspace, make: Callable[[], Strategy], config: Mapping[str, Any]) -> StrategyMerge:

@@ -62,7 +62,7 @@ $(VENV)/torch: $(VENV)/dev
 	@touch $@
 
 $(VENV)/flower: $(VENV)/dev
-	$(PIP) --constraint constraints.txt --editable '.[dev,flower]'
+	$(PIP) --constraint constraints.txt --editable '.[dev,flower,simulation]'
 	@touch $@
 
 clean:

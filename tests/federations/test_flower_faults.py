@@ -30,7 +30,7 @@ CONFIG = {
     "seed": 4,
 }
 LEAVER = "client-000"
-DEADLINE = 45.0  # where somebody does not answer: long enough for those who do
+DEADLINE = 90.0  # where somebody does not answer: long enough for those who do
 
 
 @pytest.fixture(autouse=True)

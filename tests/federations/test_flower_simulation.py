@@ -30,7 +30,6 @@ CONFIG: Mapping[str, Any] = {
 
 def test_a_hundred_virtual_clients_train_and_forget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_worker_niceness", "0")  # Ray's workers give way to everybody, by default
-    monkeypatch.setenv("RAY_raylet_start_wait_time_s", "300")  # and it is patient for a minute only
     space, slices = tmp_path / "w", tmp_path / "slices"
     base = {**CONFIG, "workspace": str(space), "slice-dir": str(slices), "wait": 1200.0, "deadline": 1200.0}
     virtual = {"num-supernodes": CONFIG["clients"], "client-resources-num-cpus": 1}

@@ -13,6 +13,7 @@ import sys
 import termios
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -500,3 +501,16 @@ def test_ctrl_c_is_one_line_and_the_same_command_goes_on(tmp_path: Path) -> None
         assert out == b""
         assert err == b"fedforget: interrupted; the same command goes on from here\n"
         assert space.verify().passed or space.status().shards[0].rounds < 200
+
+
+# --- a federation of processes (with Flower itself: tests/processes) -----------------------------------------
+
+
+def test_a_federation_without_nodes_is_refused(failing: Callable[..., str]) -> None:
+    if find_spec("flwr") is None:
+        assert "fedforget[flower]" in failing(11, "federation", "up", "--nodes", "1")
+    assert "nodes is 0" in failing(2, "federation", "up", "--nodes", "0")
+
+
+def test_the_demo_on_processes_needs_the_app(failing: Callable[..., str], tmp_path: Path) -> None:
+    assert "the folder of the Flower app" in failing(2, "federation", "demo", "--app", tmp_path)

@@ -53,7 +53,7 @@ ROOMS = {
         "numpy threadpoolctl",
     ),
     # surface: the same verbs as the workspace, no logic of its own
-    "demo": Room("demo", "errors core records evaluation workspace", "numpy"),
+    "demo": Room("demo federation_demo", "errors core records evaluation workspace processes", "numpy"),
     "surface": Room("cli present __main__", "package errors core workspace demo processes", "typer rich"),
     "app on Flower": Room(
         "flower",

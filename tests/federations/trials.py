@@ -4,7 +4,7 @@ import json
 import re
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,9 @@ from fedforget.processes import LocalFederation, Run
 from fedforget.workspace import Workspace
 from fedforget.workspace.tasks import build
 
-NODES = 6
+NODES = 4
 APP = Path(__file__).parent / "trial"
-DEADLINE = 40.0
+DEADLINE = 300.0  # where nothing is to be lost
 _LOSS = re.compile(r"fedforget: (lost|refused) (.*)")
 
 
@@ -26,6 +26,7 @@ class Trials:
     federation: LocalFederation
     folder: Path
     count: int = 0
+    mark: int = 0  # where in the SuperLink's log the test at hand began to read
 
     # --- healing ------------------------------------------------------------------------------------------
 
@@ -35,6 +36,8 @@ class Trials:
         if "superlink" not in fed.children.running:
             fed.start_superlink()
         for node in fed.nodes.values():
+            if (node.folder / "fault").exists():  # it may still be busy with what nobody waits for
+                fed.stop(node.name)
             for name in ("fault", "last-reply", "old.slice"):
                 (node.folder / name).unlink(missing_ok=True)
         for name in set(fed.nodes) - set(fed.online):
@@ -53,17 +56,20 @@ class Trials:
     def fault(self, name: str, what: str) -> None:
         (self.federation.nodes[name].folder / "fault").write_text(what)
 
+    def watch(self) -> None:
+        self.mark = len(self.federation.log("superlink").read_text(errors="replace"))
+
     def pid(self, name: str) -> int:
         return self.federation.children.running[name].process.pid
 
     # --- running ------------------------------------------------------------------------------------------
 
     def steps(self, *steps: Mapping[str, Any]) -> Mapping[str, str]:
-        usual = {"deadline": DEADLINE, "wait": 30.0}
+        usual = {"deadline": DEADLINE, "wait": 120.0}
         return {"steps": json.dumps([{**usual, **step} for step in steps])}
 
     def run(self, *steps: Mapping[str, Any]) -> Run:
-        return self.federation.run(APP, self.steps(*steps), patience=400)
+        return self.federation.run(APP, self.steps(*steps), patience=2400)
 
     def submit(self, *steps: Mapping[str, Any]) -> Run:
         return self.federation.submit(APP, self.steps(*steps))
@@ -87,21 +93,26 @@ class Trials:
         return space
 
 
-@dataclass(frozen=True)
+@dataclass
 class Missing:
     """The local engine without those who were lost on Flower, where they were lost."""
 
     cohort: LocalCohort
     lost: Collection[tuple[str, Place]]
-    asked: list[FitTask] = field(default_factory=list)
 
     def fit(self, tasks: Sequence[FitTask]) -> Iterator[FitResult]:
-        self.asked.extend(tasks)
         yield from self.cohort.fit([t for t in tasks if (t.client, t.place) not in self.lost])
 
 
+Lost = Collection[tuple[str, Place]]
+
+
 def locally(
-    folder: Path, config: Mapping[str, Any], forget: Mapping[str, Any] | None = None, lost: Collection[Any] = ()
+    folder: Path,
+    config: Mapping[str, Any],
+    forget: Mapping[str, Any] | None = None,
+    lost: Lost = (),
+    lost_forgetting: Lost = (),
 ) -> tuple[Mapping[str, str], Mapping[str, str]]:
     """Digests of the models trained, and after forgetting, on the local engine."""
     settings = settings_of(config)
@@ -110,6 +121,7 @@ def locally(
     cohort = Missing(LocalCohort(task.learner, task.examples), lost)
     with Workspace.open(folder, task=task, make_cohort=lambda *_: cohort) as space:
         trained = dict(space.train().digests)
+        cohort.lost = lost_forgetting
         after = dict(space.forget([forget["client"]], forget.get("method", "exact")).after) if forget else {}
     return trained, after
 

@@ -43,13 +43,14 @@ def commands(folder: Path, **scripts: str) -> Path:
 
 
 def test_children_end_with_their_owner_however_it_ends(tmp_path: Path) -> None:
-    """The owner is killed hard; it has a child, the child a child of its own."""
+    """The owner is killed hard; it has a child, the child a child of its own in another session."""
     code = (
         "import sys, time, pathlib\n"
         "from fedforget.processes.children import children\n"
         f"log = pathlib.Path({str(tmp_path / 'log')!r})\n"
         "with children() as found:\n"
-        "    child = found.start('one', ['sh', '-c', 'sleep 600 & echo $!; wait'], log, {'PATH': '/usr/bin:/bin'})\n"
+        "    words = ['sh', '-c', 'setsid sleep 600 & echo $!; wait']\n"
+        "    child = found.start('one', words, log, {'PATH': '/usr/bin:/bin'})\n"
         "    while not child.said(): time.sleep(0.02)\n"
         "    print(child.process.pid, child.said().strip(), flush=True)\n"
         "    time.sleep(600)\n"
@@ -67,7 +68,8 @@ def test_children_end_with_their_owner_however_it_ends(tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_a_child_is_ended_with_all_it_started(tmp_path: Path, how: signal.Signals) -> None:
     with children() as found:
-        child = found.start("one", ["sh", "-c", "sleep 600 & echo $!; wait"], tmp_path / "log", dict(os.environ))
+        script = "setsid sleep 600 & echo $!; wait"
+        child = found.start("one", ["sh", "-c", script], tmp_path / "log", os.environ)
         while not child.said():
             time.sleep(0.02)
         found.end("one", how)

@@ -10,6 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from .. import present
+from ..errors import VerificationFailed
 from ..processes import up as bring_up
 from .base import AsJson, answer, app, progress_bar
 
@@ -42,6 +43,27 @@ def up(
         sys.stdout.flush()
         with suppress(KeyboardInterrupt):
             found.watch(lambda line: typer.echo(f"fedforget: {line}", err=True))
+
+
+@federation.command()
+def demo(
+    app_folder: Annotated[Path, typer.Option("--app", help="The Flower app's folder.")] = Path("flower"),
+    folder: Annotated[
+        Path | None, typer.Option("--dir", help="Where it keeps everything; else a temporary one that goes with it.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train on 8 real nodes, let one leave and one die, forget, verify. In a few minutes, without a network.
+
+    Example: fedforget federation demo --app flower
+    """
+    from ..federation_demo import run
+
+    with _terminated_is_interrupted():
+        report = run(app_folder, folder, lambda line: typer.echo(line, err=True))
+    answer(report, as_json, present.federation_demo)
+    if not report.passed:
+        raise VerificationFailed(["the federation's models or checks are not what they should be"])
 
 
 @contextmanager

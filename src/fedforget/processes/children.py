@@ -1,6 +1,6 @@
 """Children: processes with a log each, which do not outlive whoever started them."""
 
-import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -21,6 +21,7 @@ class Child:
     process: subprocess.Popen[bytes]
     log: Path
     since: int  # where in the log this process began
+    mark: str  # what it and all it starts have in their environment
 
     def said(self) -> str:
         """What it has logged since it was started."""
@@ -46,11 +47,17 @@ class Children:
     def start(self, name: str, command: Sequence[str], log: Path, env: Mapping[str, str]) -> Child:
         since = log.stat().st_size if log.exists() else 0
         with log.open("ab") as out:
+            mark = secrets.token_hex(8)
             process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env, start_new_session=True
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                env={**env, guard.MARK: mark},
+                start_new_session=True,
             )
-        self._tell(f"+{process.pid}")
-        self.running[name] = Child(name, process, log, since)
+        self._tell(f"+{process.pid} {mark}")
+        self.running[name] = Child(name, process, log, since, mark)
         return self.running[name]
 
     def end(self, name: str, how: signal.Signals = signal.SIGTERM, patience: float = guard.PATIENCE) -> None:
@@ -59,12 +66,10 @@ class Children:
         if child is None:
             return
         if how == signal.SIGTERM:
-            with suppress(ProcessLookupError):
-                os.killpg(child.process.pid, signal.SIGTERM)
+            guard.signal_group(child.process.pid, signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):
                 child.process.wait(patience)
-        with suppress(ProcessLookupError):
-            os.killpg(child.process.pid, signal.SIGKILL)
+        guard.force(child.process.pid, child.mark)
         child.process.wait()
         self._tell(f"-{child.process.pid}")
 
@@ -72,8 +77,7 @@ class Children:
         """Ask all at once, so that it takes as long as the slowest; the last one then."""
         others = [child for child in self.running.values() if child.name != self.last]
         for child in others:
-            with suppress(ProcessLookupError):
-                os.killpg(child.process.pid, signal.SIGTERM)
+            guard.signal_group(child.process.pid, signal.SIGTERM)
         for child in others:
             self.end(child.name)
         self.end(self.last)

@@ -51,7 +51,7 @@ class Run:
         return Run(self.number, self.log, self.tools, answer["runs"][0])
 
     def wait(self, patience: float = 600.0, tell: Callable[[str], None] = silent) -> "Run":
-        """Until it has ended; its log is fetched meanwhile, line by line. A SuperLink that is gone ends the wait, too."""
+        """Until it has ended; its log is fetched meanwhile. A SuperLink that is gone ends the wait, too."""
         until = time.monotonic() + patience
         command = [self.tools.command("flwr"), "log", self.number, CONNECTION, "--stream"]
         with self.log.open("w+b") as out, self.log.open("r", errors="replace") as lines:

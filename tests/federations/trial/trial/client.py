@@ -3,7 +3,7 @@
 crash       the process ends while it trains                 raise     training raises
 wrong       slices come back with a byte changed             older     … come back as an older generation's
 none        it has slices, and gives none                    late      it gives them after the deadline
-stale       the reply before this one is sent again          kill PID  the SuperNode dies while it is asked for slices
+stale       the reply before this one is sent again          kill PID  the SuperNode dies, asked for slices
 kill-training PID                                            … while it trains
 """
 

@@ -1,7 +1,7 @@
 """Several runs of the ready app, one after the other: `steps` is JSON, a list of their configurations.
 
-A step with `wipe` empties the nodes' slice folders named there first: the next federation begins on clean nodes. One with
-`replay` sends every message that goes to a node a second time, as somebody who recorded it would.
+A step with `wipe` empties the nodes' slice folders named there first: the next federation begins on clean nodes. One
+with `replay` sends every message that goes to a node a second time, as somebody who recorded it would.
 """
 
 import json

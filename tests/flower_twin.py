@@ -5,6 +5,7 @@ that is away, late, crashes or lies, a test puts in by `fault`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -39,7 +40,7 @@ class TwinNode:
     seen: list[Message] = field(default_factory=list)
 
     def answer(self, message: Message, node_id: int) -> Message | Error | None:
-        self.seen.append(message)
+        self.seen.append(deepcopy(message))  # the app makes the message its own
         context = Context(1, node_id, dict(self.config), RecordDict(), dict(self.run_config))
         if self.before is not None:
             return self.before(message)
@@ -80,7 +81,8 @@ class Twin(Grid):
         message.metadata.__dict__["_message_id"] = name
         self._keep(message)
         node = self.nodes[message.metadata.dst_node_id]
-        found = node.answer(message, message.metadata.dst_node_id) if node.online else Error(5, "Node unavailable")
+        id = message.metadata.dst_node_id
+        found = node.answer(deepcopy(message), id) if node.online else Error(5, "Node unavailable")
         if isinstance(found, Error):
             found = Message(found, reply_to=message)
         if found is not None:

@@ -1,5 +1,6 @@
 """Exchanges with nodes that are away, late, dead, lying or strangers: a loss each, a line each, and never an answer."""
 
+import hashlib
 import logging
 from collections.abc import Callable
 from copy import deepcopy
@@ -15,6 +16,7 @@ from flwr.clientapp import ClientApp
 
 from fedforget.engines.flower_post import Post
 from fedforget.engines.flower_wire import Request, envelope, opened
+from fedforget.errors import SettingError
 from fedforget.flower import enable_unlearning
 from fedforget.slices import SliceKey
 from flower_twin import Twin, TwinNode, named, quick
@@ -160,10 +162,10 @@ def test_a_node_that_lost_its_session_gets_a_new_one_and_answers(
 ) -> None:
     post = quick(grid)
     answers(post, "a")
-    (tmp_path / "node-0" / "session.key").write_bytes(b"half of it")
+    (session(tmp_path, 0)).write_bytes(b"half of it")
     assert set(answers(post, "a", "b")) == {"a", "b"}
     assert any("a (node 100) is greeted anew" in line for line in lines())
-    (tmp_path / "node-0" / "session.key").unlink()
+    (session(tmp_path, 0)).unlink()
     assert set(answers(post, "a")) == set()  # once is a fault, twice a habit
     assert "lost a (node 100)" in lines()[-1]
 
@@ -171,10 +173,10 @@ def test_a_node_that_lost_its_session_gets_a_new_one_and_answers(
 def test_after_a_close_the_nodes_key_is_gone(grid: Twin, tmp_path: Path) -> None:
     post = quick(grid)
     answers(post, "a", "b")
-    assert (tmp_path / "node-0" / "session.key").stat().st_mode & 0o777 == 0o600
+    assert (session(tmp_path, 0)).stat().st_mode & 0o777 == 0o600
     answers(post, "a", request=Request(close=True))
-    assert not (tmp_path / "node-0" / "session.key").exists()
-    assert (tmp_path / "node-1" / "session.key").exists()
+    assert not (session(tmp_path, 0)).exists()
+    assert (session(tmp_path, 1)).exists()
 
 
 def test_what_the_application_raises_or_answers_in_error_is_told_and_acknowledgements_come_all_the_same(
@@ -238,10 +240,29 @@ def test_nothing_readable_travels(grid: Twin) -> None:
     assert b"sealed slice" not in everything
 
 
-def test_without_a_slice_folder_the_node_says_what_is_missing(grid: Twin, lines: Callable[[], list[str]]) -> None:
-    del node(grid, "a").config["slice-dir"]
-    message = Message(RecordDict(), 100, "train")
-    from fedforget.errors import SettingError
+def session(root: Path, number: int) -> Path:
+    """A node's key of this run."""
+    name = hashlib.sha256(b"").hexdigest()[:16]
+    return root / f"node-{number}" / name / "session.key"
 
+
+def test_without_a_slice_folder_or_a_federation_the_node_says_what_is_missing(grid: Twin) -> None:
+    hello = {"public": b"x" * 32, "challenge": b"y" * 16}
+    named_well = Message(envelope("hello", b"", federation="0" * 16, **hello), 100, "query.fedforget")
+    del node(grid, "b").config["slice-dir"]
     with pytest.raises(SettingError, match="slice-dir"):
-        node(grid, "a").answer(message, 100)
+        node(grid, "b").answer(named_well, 101)
+    for name in ("", "../../elsewhere", "0" * 15 + "/"):
+        with pytest.raises(SettingError, match="federation"):
+            node(grid, "a").answer(
+                Message(envelope("hello", b"", federation=name, **hello), 100, "query.fedforget"), 100
+            )
+
+
+def test_two_federations_on_the_same_nodes_keep_out_of_each_others_way(grid: Twin) -> None:
+    one, other = quick(grid, federation="one"), quick(grid, federation="other")
+    answers(one, "a", request=Request(put={KEY: b"one's"}))
+    answers(other, "a", request=Request(put={KEY: b"the other's"}))
+    answers(other, "a", request=Request(delete=[KEY], close=True))
+    assert answers(one, "a", request=Request(get=[KEY]))["a"].got == {(0, 0, 0, 0): b"one's"}
+    assert other.peers["a"].held == set()

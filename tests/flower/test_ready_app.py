@@ -90,13 +90,8 @@ def test_a_round_costs_a_message_a_participant_and_a_recall_one_a_holder(
     report = go("forget", client="client-001", method="calibrated")
     kinds = [str((opened(m.content) or ({}, b""))[0]["kind"]) for n in grid.nodes.values() for m in n.seen]
     assert kinds.count("hello") == 6
-    recalled, deletions, again, closing = (
-        2 * 3,
-        3 + 3,
-        2 * 2,
-        6,
-    )  # the request looks, then the work reads; then it mends
-    assert len(kinds) - 6 <= recalled + deletions + again + closing + report.rounds * 2
+    looks, reads, mends, deletes, closes = 3, 3, 3, 3 + 3, 6
+    assert len(kinds) - 6 <= looks + reads + mends + deletes + closes + report.rounds * participants // 2
 
 
 def test_nothing_of_the_leaver_can_be_read_or_opened_anywhere(
@@ -136,7 +131,7 @@ def test_what_waits_for_a_node_that_is_away_is_delivered_when_it_is_back(
     grid.nodes[102].online = True
     assert go("verify").passed
     assert not list((tmp_path / "W" / "holders" / "client-002").rglob("*.slice"))
-    kept = list((tmp_path / "node-2" / "slices").rglob("*.slice"))
+    kept = list((tmp_path / "node-2").rglob("*.slice"))
     assert len(kept) == len(waiting)
 
 
@@ -147,7 +142,7 @@ def test_a_run_that_dies_goes_on_with_the_next_and_ends_in_the_same_bits(
     trained, after = local(tmp_path / "L", "client-001")
     if ending == "forget":
         go("train")
-    pushed, left = grid.push_messages, iter(range(4))
+    pushed, left = grid.push_messages, iter(range(3))
 
     def push(messages: Any) -> Any:
         if next(left, None) is None:
@@ -182,7 +177,7 @@ def test_slices_that_are_lost_wrong_or_gone_are_erasures(
     victim = next(c for c in mine.state().plan.clients if mine.state().plan.shard_of(c) == shard and c != "client-001")
     mine.close()
     number = int(victim[-3:])
-    slices = list((tmp_path / f"node-{number}" / "slices").rglob("*.slice"))
+    slices = list((tmp_path / f"node-{number}").rglob("*.slice"))
     assert slices
     for path in slices:
         if fault == "wrong":

@@ -2,14 +2,15 @@
 
 A ClientApp is a new process for every message, so all it has to know lies in the node's slice folder:
 
-    SLICE-DIR/session.key   this run's key pair, mode 0600; replaced by a hello, erased by a close
-    SLICE-DIR/slices/       the slices this node holds
+    SLICE-DIR/FEDERATION/session.key   this run's key pair, mode 0600; replaced by a hello, erased by a close
+    SLICE-DIR/FEDERATION/slices/       the slices this node holds
 
 The server names slices by four numbers and never by a path: however wrong it is, it reaches no other file.
 """
 
 import json
 import logging
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -176,6 +177,15 @@ def _bytes(value: object) -> bytes:
     if not isinstance(value, bytes):
         raise SettingError("message", type(value).__name__, "bytes where a hello has bytes")
     return value
+
+
+def federation_folder(base: Path, message: Message) -> Path:
+    """A folder a federation, so that two on the same nodes keep out of each other's way."""
+    found = opened(message.content)
+    name = str(found[0].get("federation", "")) if found else ""
+    if not re.fullmatch(r"[0-9a-f]{16}", name):
+        raise SettingError("federation", name[:20], "16 hexadecimal digits")
+    return base / name
 
 
 def slice_folder(context: Context) -> Path:

@@ -73,6 +73,7 @@ class Post:
     enrolment: Enrolment
     deadline: float = 300.0
     identity: Identity = "key"
+    federation: str = ""
     key: BoxKey = field(default_factory=BoxKey.make)
     pause: float = 0.25
     clock: Callable[[], float] = time.monotonic
@@ -155,7 +156,7 @@ class Post:
         sent: list[tuple[_Letter, RecordDict, str]] = []
         for node in nodes:
             challenge = os.urandom(16)
-            content = envelope("hello", b"", public=self.key.public, challenge=challenge)
+            content = self._envelope("hello", b"", public=self.key.public, challenge=challenge)
             sent.append((_Letter("", node, "hello", challenge, about="a greeting"), content, QUERY))
             self._met[node] = ""  # until it has answered
         self._push(sent, letters)
@@ -170,7 +171,12 @@ class Post:
         peer.number += 1
         box = seal(peer.public, write_request(request, peer.number, challenge), b"request")
         letter = _Letter(client, peer.node, "request", challenge, client in self._renewed, request.about)
-        return letter, envelope("request", box), MessageType.TRAIN if request.train is not None else QUERY
+        return letter, self._envelope("request", box), MessageType.TRAIN if request.train is not None else QUERY
+
+    def _envelope(self, kind: str, box: bytes, **open: bytes) -> RecordDict:
+        """Which federation it is for may be read by anybody: 16 digits that say nothing."""
+        name = hashlib.sha256(self.federation.encode()).hexdigest()[:16]
+        return envelope(kind, box, federation=name, **open)
 
     def _push(self, sent: Sequence[tuple[_Letter, RecordDict, str]], letters: dict[str, _Letter]) -> None:
         if not sent:

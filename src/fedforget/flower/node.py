@@ -6,7 +6,8 @@ import numpy as np
 from flwr.app import Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
-from ..engines.flower_node import Node, slice_folder
+from ..engines.flower_node import Node, federation_folder, slice_folder
+from ..engines.flower_wire import opened
 from ..engines.local import LocalCohort
 from ..errors import DataError, SettingError
 from ..examples import Examples
@@ -22,7 +23,9 @@ def enable_unlearning(app: ClientApp) -> ClientApp:
     outer = ClientApp()
 
     def serve(message: Message, context: Context) -> Message:
-        folder, disk = slice_folder(context), Disk()
+        if opened(message.content) is None:
+            return app(message, context)  # a plain Flower message: nothing of ours is in it
+        folder, disk = federation_folder(slice_folder(context), message), Disk()
         return Node(folder, disk, DirectoryStore(folder / "slices", disk)).serve(message, context, app)
 
     outer.train()(serve)

@@ -81,7 +81,7 @@ class Unlearning:
         evaluate_config: ConfigRecord | None = None,
         evaluate_fn: Evaluate | None = None,
     ) -> Result:
-        """As the strategy's own: trains or goes on, but first forgets. The arrays are the mean of the shards' models."""
+        """As the strategy's own: trains or goes on, but forgets first. The arrays are the shards' mean."""
         speak()
         try:
             return self._start(grid, initial_arrays, num_rounds, timeout, train_config or ConfigRecord(), evaluate_fn)

@@ -134,7 +134,7 @@ def nodes_of(space: Workspace, grid: Grid, config: Config, leaving: tuple[str, .
     """The nodes as holders of slices. Whoever stays is waited for at first; those who leave need not be there."""
     identity: Literal["key", "partition"] = "partition" if config.get("identity") == "partition" else "key"
     roll = Roll(space.ledger, seat_names(space.settings))
-    post = Post(grid, roll, float(config.get("deadline", 300.0)), identity)
+    post = Post(grid, roll, float(config.get("deadline", 300.0)), identity, space.settings.federation)
     store = GridStore(post, space.store)
     stages = len(space.ledger.stages())
     there = [m.client for m, gone in space.ledger.members() if gone is None and m.present(stages - 1)]
@@ -195,7 +195,7 @@ def speak() -> None:
     """Our lines go where Flower's go, so that `flwr run --stream` and `flwr log` show them."""
     theirs = logging.getLogger("flwr")
     log.setLevel(logging.INFO)
-    log.handlers, log.propagate = list(theirs.handlers), not theirs.handlers
+    log.handlers = list(theirs.handlers)
 
 
 def tell(show: Callable[[Console, Any], None], report: Any) -> None:

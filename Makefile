@@ -24,9 +24,9 @@ test: $(VENV)/dev
 test-slow: $(VENV)/dev
 	$(BIN)/pytest -n $(WORKERS) -m slow $(PYTEST)
 
-# Real processes take turns: one after the other, or they wait for one another's processors.
+# Two at a time, each with a federation of its own: they mostly wait for Flower to look for messages.
 test-flower: $(VENV)/flower
-	$(BIN)/pytest -n 0 -m flower $(PYTEST)
+	$(BIN)/pytest -n 2 --dist loadfile -m flower $(PYTEST)
 
 # What CI runs.
 check: $(VENV)/torch lint types

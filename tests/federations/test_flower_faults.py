@@ -1,5 +1,6 @@
 """What can go wrong between real processes does: nothing is lost, no model is wrong, the log names node and cause."""
 
+import os
 import re
 import time
 from collections.abc import Mapping
@@ -17,20 +18,15 @@ from fedforget.workspace import Workspace
 
 pytestmark = pytest.mark.flower
 
-# Three of four take part in a round, and any two of four slices bring a record back. By this seed client-000 takes part
-# from round 1 on: to forget it, what the others sent in round 0 is recalled.
-CONFIG = {
-    "clients": 4,
-    "shards": 1,
-    "participants": 3,
-    "rounds": 2,
-    "epochs": 1,
-    "holders": 4,
-    "threshold": 2,
-    "seed": 4,
-}
+# Three of four take part in a round, and any slice brings a record back. By this seed client-000 takes part from round
+# 1 on: to forget it, what the others sent in round 0 is recalled.
+SIZE = {"clients": 4, "shards": 1, "participants": 3, "rounds": 2, "epochs": 1}
+CONFIG = {**SIZE, "holders": 4, "threshold": 1, "seed": 4}
 LEAVER = "client-000"
-DEADLINE = 90.0  # where somebody does not answer: long enough for those who do
+# Where somebody does not answer: long enough for those who do. A loaded machine wants more.
+DEADLINE = float(os.environ.get("FEDFORGET_TEST_DEADLINE", "45"))
+SILENCE = rf"no answer within {DEADLINE:g} seconds|dead or away|crashed|got lost"
+Digests = tuple[Mapping[str, str], Mapping[str, str]]
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +50,7 @@ def trained(processes: Trials, kept: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def right(tmp_path_factory: pytest.TempPathFactory) -> tuple[Mapping[str, str], Mapping[str, str]]:
+def right(tmp_path_factory: pytest.TempPathFactory) -> Digests:
     """What the local engine makes of it: models trained, models after forgetting."""
     return locally(tmp_path_factory.mktemp("local") / "w", CONFIG, {"client": LEAVER})
 
@@ -82,36 +78,47 @@ def named(processes: Trials, run: Run, client: str) -> list[str]:
 
 def await_log(processes: Trials, run: Run, what: str) -> None:
     """Until the run's ServerApp has said it."""
-    log, until = processes.federation.log("superlink"), time.monotonic() + 600
+    log, begun = processes.federation.log("superlink"), time.monotonic()
     while what not in log.read_text(errors="replace")[processes.mark :]:
-        assert time.monotonic() < until, f"{what!r} was never said"
-        assert not run.look().over
-        time.sleep(0.3)
+        assert time.monotonic() < begun + 900, f"{what!r} was never said"
+        time.sleep(0.2)
 
 
 # --- training -----------------------------------------------------------------------------------------------
 
-
-@pytest.mark.parametrize("fault", ["kill-training", "crash", "raise"])
-def test_a_node_lost_in_training_is_left_out_of_its_round(processes: Trials, tmp_path: Path, fault: str) -> None:
-    victim, space = "client-002", processes.new()
-    processes.fault(victim, f"{fault} {processes.pid(victim)}")
-    run = processes.run(verb(space, "train", deadline=DEADLINE)).expect()
-    if fault == "kill-training":
-        processes.federation.kill(victim)
-    answer = found(space, "train")
-    assert {client for client, _, _ in answer["absent"]} == {victim}
-    causes = " ".join(named(processes, run, victim))
-    assert re.search(
-        {"raise": "was told to raise"}.get(fault, rf"no answer within {DEADLINE:g}|dead or away|crashed"), causes
-    )
-    lost = [(victim, place(where)) for _, where, _ in answer["absent"]]
-    assert answer["digests"] == locally(tmp_path / "w", CONFIG, lost=lost)[0]
+BATTERED = {"raise": "client-001", "crash": "client-002", "kill-training": "client-003"}
 
 
-def test_a_superlink_killed_in_training_is_gone_on_from(
-    processes: Trials, right: tuple[Mapping[str, str], Mapping[str, str]]
+@pytest.fixture(scope="module")
+def battered(processes: Trials) -> tuple[Run, Any]:
+    """A round in which one ClientApp raises, one crashes, and one SuperNode is killed; and its report."""
+    processes.heal()
+    for fault, victim in BATTERED.items():
+        processes.fault(victim, f"{fault} {processes.pid(victim)}")
+    space = processes.new()
+    run = processes.run(verb(space, "train", participants=0, rounds=1, deadline=DEADLINE)).expect()
+    processes.federation.kill(BATTERED["kill-training"])
+    return run, found(space, "train")
+
+
+@pytest.mark.parametrize(
+    ("fault", "cause"), [("raise", "was told to raise"), ("crash", SILENCE), ("kill-training", SILENCE)]
+)
+def test_who_fails_in_training_is_named_with_the_cause(
+    processes: Trials, battered: tuple[Run, Any], fault: str, cause: str
 ) -> None:
+    assert any(re.search(cause, line) for line in named(processes, battered[0], BATTERED[fault]))
+
+
+def test_who_fails_in_training_is_left_out_and_the_others_go_on(battered: tuple[Run, Any], tmp_path: Path) -> None:
+    answer = battered[1]
+    assert {client for client, _, _ in answer["absent"]} == set(BATTERED.values())
+    lost = [(client, place(where)) for client, where, _ in answer["absent"]]
+    config = {**CONFIG, "participants": 0, "rounds": 1}
+    assert answer["digests"] == locally(tmp_path / "w", config, lost=lost)[0]
+
+
+def test_a_superlink_killed_in_training_is_gone_on_from(processes: Trials, right: Digests) -> None:
     space = processes.new()
     processes.watch()
     run = processes.submit(verb(space, "train"))
@@ -130,15 +137,23 @@ def test_a_superlink_killed_in_training_is_gone_on_from(
 # --- forgetting ---------------------------------------------------------------------------------------------
 
 
-def check_forgot(space: Path, right: tuple[Mapping[str, str], Mapping[str, str]]) -> None:
+def check_forgot(space: Path, right: Digests, folder: Path) -> None:
+    """The models are those of the local engine, without whom the report says was lost; nobody was, where it says X1."""
     answer = found(space, "forget")
-    assert answer["guarantee"]["grade"] == "X1"
+    lost = [LOST.search(condition) for condition in answer["guarantee"]["conditions"]]
+    assert all(lost), answer["guarantee"]
+    assert answer["guarantee"]["grade"] == ("X2" if lost else "X1")
     assert answer["before"] == right[0]
-    assert answer["after"] == right[1]
+    places = [(one[1], place(one[2])) for one in lost if one]
+    expected = locally(folder / "w", CONFIG, {"client": LEAVER}, lost_forgetting=places) if places else right
+    assert answer["after"] == expected[1]
+
+
+LOST = re.compile(r"(client-\d+) was lost in (stage \d+, shard \d+, round \d+)")
 
 
 def test_a_superlink_killed_in_forgetting_is_gone_on_from(
-    processes: Trials, trained: Path, right: tuple[Mapping[str, str], Mapping[str, str]]
+    processes: Trials, trained: Path, right: Digests, tmp_path: Path
 ) -> None:
     processes.watch()
     run = processes.submit(verb(trained, "forget", client=LEAVER))
@@ -147,87 +162,63 @@ def test_a_superlink_killed_in_forgetting_is_gone_on_from(
     processes.federation.start_superlink()
     assert not run.wait().completed
     processes.run(verb(trained, "forget"), verb(trained, "verify")).expect()
-    check_forgot(trained, right)
+    assert found(trained, "forget")["guarantee"]["grade"] == "X1"
+    check_forgot(trained, right, tmp_path)
 
 
-def test_nodes_that_lie_when_asked_for_slices_are_seen_through(
-    processes: Trials, trained: Path, right: tuple[Mapping[str, str], Mapping[str, str]]
+def test_holders_that_die_or_come_too_late_are_erasures_and_one_that_lies_is_seen_through(
+    processes: Trials, trained: Path, right: Digests, tmp_path: Path
 ) -> None:
-    """One gives wrong slices, one those of an older generation; two of four are honest, and that is enough."""
-    wrong, older = holders(trained)[:2]
+    """They are asked in this order; the fourth is honest, and that is enough."""
+    killed, late, wrong, _ = holders(trained)
+    processes.fault(killed, f"kill {processes.pid(killed)}")
+    processes.fault(late, f"late {DEADLINE + 10:g}")
     processes.fault(wrong, "wrong")
-    processes.fault(older, "older")
-    another = next(p for p in processes.federation.nodes[older].slices.rglob("round-0001*.slice"))
-    (processes.federation.nodes[older].folder / "old.slice").write_bytes(another.read_bytes())
-    run = processes.run(verb(trained, "forget", client=LEAVER)).expect()
-    for client in (wrong, older):
-        assert re.search(rf"fedforget: .*{client}.* is altered", run.said)
-    check_forgot(trained, right)
-
-
-def test_nodes_that_give_nothing_or_too_late_are_erasures(
-    processes: Trials, trained: Path, right: tuple[Mapping[str, str], Mapping[str, str]]
-) -> None:
-    none, late = holders(trained)[:2]
-    processes.fault(none, "none")
-    processes.fault(late, f"late {DEADLINE + 10}")
-    run = processes.run(verb(trained, "forget", client=LEAVER, deadline=DEADLINE))
-    assert re.search(rf"fedforget: .*{none}.* is missing", run.said)
-    assert any(f"no answer within {DEADLINE:g}" in line for line in named(processes, run, late))
-    answer = found(trained, "forget")
-    assert answer["before"] == right[0]
-    # The late one is busy with what nobody waits for any more, so it may miss training, too; then that is said.
-    assert answer["guarantee"]["grade"] == ("X1" if answer["after"] == right[1] else "X2")
-
-
-def test_a_node_killed_in_recall_is_an_erasure(processes: Trials, trained: Path, tmp_path: Path) -> None:
-    victim = holders(trained)[0]
-    processes.fault(victim, f"kill {processes.pid(victim)}")
     run = processes.run(verb(trained, "forget", client=LEAVER, deadline=DEADLINE)).expect()
-    processes.federation.kill(victim)
-    assert named(processes, run, victim)
-    answer = found(trained, "forget")
-    where = [(victim, Place(0, 0, 1))]
-    trained_here, after = locally(tmp_path / "w", CONFIG, {"client": LEAVER}, lost_forgetting=where)
-    assert answer["before"] == trained_here
-    assert answer["after"] == after
-    assert answer["guarantee"]["grade"] == "X2"
-    assert any(victim in condition for condition in answer["guarantee"]["conditions"])
+    processes.federation.kill(killed)
+    assert any(re.search(SILENCE, line) for line in named(processes, run, killed))
+    assert any(f"no answer within {DEADLINE:g} seconds" in line for line in named(processes, run, late))
+    assert re.search(rf"fedforget: .*at {wrong} is altered", run.said)
+    check_forgot(trained, right, tmp_path)
 
 
-# --- strangers and echoes -----------------------------------------------------------------------------------
-
-
-def test_messages_sent_again_are_refused_by_nodes_and_server(
-    processes: Trials, trained: Path, right: tuple[Mapping[str, str], Mapping[str, str]]
+def test_empty_hands_older_generations_and_echoes_are_refused(
+    processes: Trials, trained: Path, right: Digests, tmp_path: Path
 ) -> None:
-    stale = holders(trained)[0]
+    """One holder gives nothing, one an older slice, one its last reply again; and every message is sent twice."""
+    none, older, stale, _ = holders(trained)
+    processes.fault(none, "none")
+    processes.fault(older, "older")
     processes.fault(stale, "stale")
+    another = next(processes.federation.nodes[older].slices.rglob("round-0001*.slice"))
+    (processes.federation.nodes[older].folder / "old.slice").write_bytes(another.read_bytes())
     run = processes.run(verb(trained, "forget", client=LEAVER, replay=True)).expect()
-    assert re.search(r"REPLAYED to node \d+: .*was seen before: a replay", run.said)
+    assert re.search(rf"fedforget: .*at {none} is missing", run.said)
+    assert re.search(rf"fedforget: .*at {older} is altered", run.said)
     assert any("replayed" in line for line in named(processes, run, stale))
-    answer = found(trained, "forget")
-    assert answer["before"] == right[0]
-    assert answer["guarantee"]["grade"] == ("X1" if answer["after"] == right[1] else "X2")
+    assert re.search(r"REPLAYED to node \d+: .*was seen before: a replay", run.said)
+    check_forgot(trained, right, tmp_path)
+
+
+# --- strangers ----------------------------------------------------------------------------------------------
 
 
 def test_a_stranger_does_not_get_in_and_the_run_goes_on(
-    processes: Trials, trained: Path, right: tuple[Mapping[str, str], Mapping[str, str]]
+    processes: Trials, trained: Path, right: Digests, tmp_path: Path
 ) -> None:
     fed, name = processes.federation, "client-003"
     fed.stop(name)
     kept = fed.nodes[name].key.read_bytes()
     make_node_key(fed.nodes[name].key)
     try:
-        with pytest.raises(ProcessFailed, match=f"{name} ended with code"):
+        with pytest.raises(ProcessFailed, match=f"{name} ended with code") as refused:
             fed.start(name)
     finally:
         fed.nodes[name].key.write_bytes(kept)
-    refused = fed.log(name).read_text()
-    assert "Failed to activate" in refused or "not" in refused
+    assert "could not establish a connection to the SuperLink" in "\n".join(refused.value.tail)
     fed.start(name)
     processes.run(verb(trained, "forget", client=LEAVER)).expect()
-    check_forgot(trained, right)
+    check_forgot(trained, right, tmp_path)
 
 
 def place(words: str) -> Place:

@@ -273,3 +273,63 @@ def test_an_answer_that_is_no_answer_is_an_error(tmp_path: Path) -> None:
     for said in ("echo what", "echo '[1]'", """echo '{"success": false}'""", """echo '{"success": true}'; exit 1"""):
         with pytest.raises(ProcessFailed, match="flwr list ended with code"):
             words(said).flwr("list")
+
+
+FLWR = """
+case "$1" in
+    run) while [ $# -gt 0 ]; do [ "$1" = --run-config ] && cat "$2" >> {folder}/config; shift; done
+         echo '{{"success": true, "run-id": "77"}}' ;;
+    log) printf '\\033[92mINFO\\033[0m : first\\n'; sleep {seconds}; echo last ;;
+    list) echo '{{"success": true, "runs": [{{"status": "{status}", "status-details": "because"}}]}}' ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("status", "seconds", "why"),
+    [
+        ("finished:completed", 0, ""),
+        ("finished:failed", 0, r"run 77 is finished:failed \(because\).*INFO : first \| last"),
+        ("running", 0, "run 77 was not over within 2 s"),
+        ("running", 60, "run 77 was not over within 2 s"),
+    ],
+)
+def test_a_run_is_waited_for_and_its_log_passed_on(tmp_path: Path, status: str, seconds: int, why: str) -> None:
+    bin = standing_in(tmp_path / "bin", "echo SuperNode ID: 77; exec sleep 600")
+    commands(bin, **scripts(bin, flwr=FLWR.format(folder=tmp_path, seconds=seconds, status=status)))
+    told: list[str] = []
+    with up(1, folder=tmp_path / "f", commands=bin) as found:
+        config = {"a": 'it\'s "mine"', "b": 2, "c": 0.5, "d": True}
+
+        def run() -> None:
+            done = found.run(tmp_path, config, federation={"x": 1}, patience=2.0, tell=told.append).expect()
+            assert (done.number, done.over) == ("77", True)
+
+        if why:
+            with pytest.raises(ProcessFailed, match=why):
+                run()
+        else:
+            run()
+    assert told == ["INFO : first"] + (["last"] if not seconds else [])
+    assert tomllib.loads((tmp_path / "config").read_text()) == config
+
+
+def scripts(folder: Path, **changed: str) -> dict[str, str]:
+    """What stands in already, but for the changes."""
+    kept = {p.name.replace("-", "_"): p.read_text().partition("\n")[2] for p in folder.iterdir()}
+    return {**kept, **changed}
+
+
+def test_without_tls_a_node_is_unregistered_by_the_id_it_came_online_with(tmp_path: Path) -> None:
+    bin = standing_in(tmp_path / "bin", "echo SuperNode ID: 77; exec sleep 600")
+    flwr = f"echo $@ >> {tmp_path}/words; echo '{{\"success\": true}}'"
+    commands(bin, **scripts(bin, flwr=flwr))
+    with up(1, folder=tmp_path / "f", commands=bin) as found:
+        found.unregister("client-000")
+        assert found.online == {}
+        found.restart_superlink()
+        found.stop("client-000")
+        found.start("client-000", why="not")
+        assert tomllib.loads((found.nodes["client-000"].folder / "node.toml").read_text())["why"] == "not"
+        found.kill("client-000")
+    assert (tmp_path / "words").read_text().startswith("supernode unregister 77 local-dir")

@@ -19,6 +19,7 @@ import ssl
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
@@ -38,6 +39,7 @@ _ONLINE = re.compile(r"SuperNode ID: (\d+)")
 _MOST = 500
 _MISSED = 75.0  # two of Flower's heartbeats, and a margin: so long a node that died is taken to be online
 _AGAIN = 3.0  # seconds between attempts to come back
+_AT_ONCE = 4  # keys being registered: each is a process that mostly loads itself
 _LOOK = 0.5  # seconds between looks at who is still there
 Config = Mapping[str, str | int | float | bool]
 Progress = Callable[[str, int, int], None]
@@ -329,10 +331,10 @@ def up(
         found.start_superlink()
         progress("SuperLink", 1, 1)
         if tls:
-            for done, name in enumerate(found.nodes):
-                progress("keys", done, nodes)
-                found.register(name)
-            progress("keys", nodes, nodes)
+            progress("keys", 0, nodes)
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                for done, _ in enumerate(pool.map(found.register, found.nodes)):
+                    progress("keys", done + 1, nodes)
         started = {name: found.launch(name) for name in found.nodes}
         for done, (name, child) in enumerate(started.items()):
             progress("SuperNodes", done, nodes)

@@ -27,6 +27,7 @@ class GridStore:
 
     post: Post
     local: SliceStore
+    place: str = "flower"  # as the ledger notes it: no other store may work on such a workspace
     _fetched: dict[SliceKey, bytes | None] = field(default_factory=dict)
     _expected: list[tuple[SliceKey, ...]] = field(default_factory=list)
     _said: set[str] = field(default_factory=set)

@@ -22,7 +22,7 @@ def federation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFedera
 def test_it_trains_forgets_and_ends_in_the_run_the_leaver_never_joined(
     federation: LocalFederation, tmp_path: Path
 ) -> None:
-    config = {"workspace": str(tmp_path / "W")}
+    config = {"workspace": str(tmp_path / "W"), "wait": 240.0}  # a loaded machine starts Python slowly
     federation.run(OWN, config).expect()
     run = federation.run(OWN, {**config, "forget": "client-001", "verify": True}).expect()
     assert "Guarantee X1 (exact)" in run.said

@@ -7,7 +7,7 @@ Real processes: a SuperLink and SuperNodes with TLS and registered keys. The sam
 FedAvg and for the same strategy with unlearning around it, turn by turn in one run, so that a busy machine slows both
 alike. A round is timed from asking to asking, everything the server does in between included. A recall reads every
 round of every client in one exchange; beside it the same nodes send as many bytes in the plain. Bytes are Flower's own
-count of a run's traffic, of one run that trains and one that recalls.
+count of the traffic of a run of the ready app that trains, and of one that recalls all it has kept.
 """
 
 from __future__ import annotations
@@ -20,48 +20,61 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from fedforget.history import accounting
+from fedforget.history.accounting import Model
 from fedforget.processes import LocalFederation, up
+from fedforget.workspace import Workspace
 
 APP = Path(__file__).resolve().parent / "flower_app"
+READY = Path(__file__).resolve().parents[1] / "flower"
 
 
 def measure(nodes: int, parameters: int, rounds: int, turns: int) -> dict[str, Any]:
-    size = {"clients": nodes, "parameters": parameters, "rounds": rounds, "turns": turns}
     with tempfile.TemporaryDirectory() as room, up(nodes, tls=True, progress=progress) as fed:
         here = Path(room)
-        trained, sent = run(fed, here, "train", {**size, "workspace": str(here / "w")})
-        recalled, fetched = run(fed, here, "recall", {**size, "workspace": str(here / "w")})
-        clean(fed)
-        times, _ = run(fed, here, "times", {**size, "workspace": str(here / "t")})
-    recalls = times["recalls"]
-    # A recall's run sends the same bytes once more in the plain, for the comparison of times: they are not its own.
+        moved = count_bytes(fed, here, nodes, parameters, rounds)
+        for node in fed.nodes.values():  # the next workspace's slices have the same names
+            for path in node.slices.rglob("*.slice"):
+                path.unlink()
+        size = {"clients": nodes, "parameters": parameters, "rounds": rounds, "turns": turns}
+        times, _ = run(fed, here, APP, "times", {**size, "what": "times", "workspace": str(here / "t")})
     return {
         "size": size,
         "rounds": {
             "stock": [s for turn in times["stock"] for s in turn[1:-1]],
             "unlearning": [s for turn in times["unlearning"] for s in turn[1:-1]],
         },
-        "recalls": {"plain": [r["plain"] for r in recalls], "fedforget": [r["seconds"] for r in recalls]},
-        "bytes": {
-            "training": {"predicted": trained["train"], "measured": sent},
-            "recall": {"predicted": trained["recall"], "measured": fetched - recalled["bytes"]},
+        "recalls": {
+            "plain": [r["plain"] for r in times["recalls"]],
+            "fedforget": [r["seconds"] for r in times["recalls"]],
         },
+        "bytes": moved,
     }
 
 
-def run(fed: LocalFederation, room: Path, what: str, config: dict[str, Any]) -> tuple[dict[str, Any], int]:
+def count_bytes(fed: LocalFederation, room: Path, nodes: int, parameters: int, rounds: int) -> dict[str, Any]:
+    """The ready app trains a perceptron of about so many parameters on digits; then all of its history is recalled."""
+    space = str(room / "w")
+    config = {"action": "train", "workspace": space, "clients": nodes, "shards": 1, "rounds": rounds, "epochs": 1}
+    config |= {"learner": "mlp", "hidden": parameters // 75, "holders": nodes, "threshold": nodes // 2}
+    _, sent = run(fed, room, READY, "train", {**config, "wait": 300.0})
+    _, fetched = run(fed, room, APP, "recall", {"what": "recall", "workspace": space, "clients": nodes})
+    with Workspace.open(space) as looked:
+        state, model = looked.state(), looked.learner.init(0)
+        account = accounting.account(state.keeper(None), Model(len(model.to_bytes()), len(model.names)))
+    there_and_back = 2 * len(model.to_bytes()) * nodes * rounds
+    return {
+        "training": {"predicted": there_and_back + account.record.bytes, "measured": sent},
+        "recall": {"predicted": account.recall.bytes, "measured": fetched},
+    }
+
+
+def run(fed: LocalFederation, room: Path, app: Path, what: str, config: dict[str, Any]) -> tuple[dict[str, Any], int]:
     """The app's own report, and all bytes Flower counted for the run."""
     report = room / f"{what}.json"
     print(f"{what} …", file=sys.stderr)
-    done = fed.run(APP, {**config, "what": what, "report": str(report)}, patience=3600).expect()
+    done = fed.run(app, {**config, "report": str(report)}, patience=3600).expect()
     return json.loads(report.read_text()), int(done.facts["network-traffic"]["total-bytes"])
-
-
-def clean(fed: LocalFederation) -> None:
-    """The next workspace's slices have the same names."""
-    for node in fed.nodes.values():
-        for path in node.slices.rglob("*.slice"):
-            path.unlink()
 
 
 def progress(what: str, done: int, total: int) -> None:

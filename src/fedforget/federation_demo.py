@@ -23,7 +23,7 @@ from .workspace.reports import Check, VerifyReport
 
 Tell = Callable[[str], None]
 _STEP = re.compile(r"fedforget: (?!report )(.*)")
-_CONFIG = {"clients": 8, "shards": 2, "rounds": 3, "epochs": 2, "deadline": 90.0, "wait": 90.0}
+_CONFIG = {"clients": 8, "shards": 2, "rounds": 3, "epochs": 2, "deadline": 300.0, "wait": 120.0}
 
 
 @dataclass(frozen=True)

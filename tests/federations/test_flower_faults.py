@@ -2,7 +2,6 @@
 
 import os
 import re
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -76,14 +75,6 @@ def named(processes: Trials, run: Run, client: str) -> list[str]:
     return [line for line in losses(run) if f"{client} (node {node})" in line]
 
 
-def await_log(processes: Trials, run: Run, what: str) -> None:
-    """Until the run's ServerApp has said it."""
-    log, begun = processes.federation.log("superlink"), time.monotonic()
-    while what not in log.read_text(errors="replace")[processes.mark :]:
-        assert time.monotonic() < begun + 900, f"{what!r} was never said"
-        time.sleep(0.2)
-
-
 # --- training -----------------------------------------------------------------------------------------------
 
 BATTERED = {"raise": "client-001", "crash": "client-002", "kill-training": "client-003"}
@@ -120,9 +111,8 @@ def test_who_fails_in_training_is_left_out_and_the_others_go_on(battered: tuple[
 
 def test_a_superlink_killed_in_training_is_gone_on_from(processes: Trials, right: Digests) -> None:
     space = processes.new()
-    processes.watch()
     run = processes.submit(verb(space, "train"))
-    await_log(processes, run, "fedforget: training 1/2")
+    run.wait_for("fedforget: training 1/2")
     processes.federation.kill_superlink()
     processes.federation.start_superlink()
     assert not run.wait().completed
@@ -155,9 +145,8 @@ LOST = re.compile(r"(client-\d+) was lost in (stage \d+, shard \d+, round \d+)")
 def test_a_superlink_killed_in_forgetting_is_gone_on_from(
     processes: Trials, trained: Path, right: Digests, tmp_path: Path
 ) -> None:
-    processes.watch()
     run = processes.submit(verb(trained, "forget", client=LEAVER))
-    await_log(processes, run, "fedforget: forgetting 0/1")
+    run.wait_for("fedforget: forgetting 0/1")
     processes.federation.kill_superlink()
     processes.federation.start_superlink()
     assert not run.wait().completed

@@ -26,7 +26,6 @@ class Trials:
     federation: LocalFederation
     folder: Path
     count: int = 0
-    mark: int = 0  # where in the SuperLink's log the test at hand began to read
 
     # --- healing ------------------------------------------------------------------------------------------
 
@@ -55,9 +54,6 @@ class Trials:
 
     def fault(self, name: str, what: str) -> None:
         (self.federation.nodes[name].folder / "fault").write_text(what)
-
-    def watch(self) -> None:
-        self.mark = len(self.federation.log("superlink").read_text(errors="replace"))
 
     def pid(self, name: str) -> int:
         return self.federation.children.running[name].process.pid

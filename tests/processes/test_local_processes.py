@@ -310,6 +310,9 @@ def test_a_run_is_waited_for_and_its_log_passed_on(tmp_path: Path, status: str, 
                 run()
         else:
             run()
+        with pytest.raises(ProcessFailed, match="it never said 'more'"):
+            found.submit(tmp_path).wait_for("more", 0.5)
+        found.submit(tmp_path).wait_for("first", 20)
     assert told == ["INFO : first"] + (["last"] if not seconds else [])
     assert tomllib.loads((tmp_path / "config").read_text()) == config
 

@@ -1,9 +1,10 @@
-"""`times`: stock FedAvg and the same with unlearning, turn by turn. `train`, `recall`: one alone, for its bytes."""
+"""`times`: stock FedAvg and the same with unlearning, turn by turn. `recall`: one recall alone, for its bytes."""
 
 import json
 import time
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, Message
 from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg
 
+from fedforget.engines.flower import GridStore
 from fedforget.flower import Unlearning
 from fedforget.flower.verbs import nodes_of
-from fedforget.history.accounting import Model, account
+from fedforget.workspace import Workspace
 
 app = ServerApp()
 
@@ -82,28 +84,32 @@ class Bench:
 
     def recall(self, space: str) -> dict[str, Any]:
         """Every round's uploads in one exchange, and as many bytes from the same nodes in the plain."""
-        with self.unlearning(space)._opened(Path(space), self.initial(), int(self.config["rounds"])) as opened:
-            bundles = opened.state().history
-            with nodes_of(opened, self.grid, {"wait": 120.0}) as store:
-                began = time.perf_counter()
-                store.ahead((b.keys, int(self.config["clients"]) // 2) for b in bundles)
-                seconds = time.perf_counter() - began
-                moved = sum(len(blob) for blob in store._fetched.values() if blob)
-                holders = sorted({key.holder for key, blob in store._fetched.items() if blob})
-                nodes = [store.post.peers[client].node for client in holders]
-                asked = RecordDict({"config": ConfigRecord({"count": moved // len(nodes)})})
-                began = time.perf_counter()
-                list(self.grid.send_and_receive([Message(asked, node, "query") for node in nodes], timeout=300))
-                plain = time.perf_counter() - began
-        return {"seconds": seconds, "plain": plain, "bytes": moved, "nodes": len(nodes)}
+        unlearning, rounds = self.unlearning(space), int(self.config["rounds"])
+        with (
+            unlearning._opened(Path(space), self.initial(), rounds) as opened,
+            nodes_of(opened, self.grid, {"wait": 300.0}) as store,
+        ):
+            began = time.perf_counter()
+            sent = fetch(replace(opened, store=store), store)
+            seconds = time.perf_counter() - began
+            asked = [self.plainly(store.post.peers[client].node, count) for client, count in sent.items()]
+            began = time.perf_counter()
+            list(self.grid.send_and_receive(asked, timeout=300))
+            plain = time.perf_counter() - began
+        return {"seconds": seconds, "plain": plain, "bytes": sum(sent.values()), "nodes": len(asked)}
 
-    def predicted(self, space: str) -> dict[str, int]:
-        """Bytes by accounting: models there and back, slices out, slices in."""
-        with self.unlearning(space)._opened(Path(space), self.initial(), int(self.config["rounds"])) as opened:
-            model = opened.learner.init(0)
-            found = account(opened.state().keeper(None), Model(len(model.to_bytes()), 1))
-        trained = 2 * 4 * int(self.config["parameters"]) * int(self.config["clients"]) * int(self.config["rounds"])
-        return {"train": trained + found.record.bytes, "record": found.record.bytes, "recall": found.recall.bytes}
+    def plainly(self, node: int, count: int) -> Message:
+        return Message(RecordDict({"config": ConfigRecord({"count": count})}), node, "query")
+
+
+def fetch(space: Workspace, store: GridStore) -> Counter[str]:
+    """k slices of every round, as a forget that needs all of them would; how many bytes came from whom."""
+    state = space.state()
+    state.archive.ahead(state.history)
+    sent: Counter[str] = Counter()
+    for key, blob in store._fetched.items():
+        sent[key.holder] += len(blob or b"")
+    return +sent
 
 
 @app.main()
@@ -112,11 +118,9 @@ def main(grid: Grid, context: Context) -> None:
     space = str(bench.config["workspace"])
     while len(list(grid.get_node_ids())) < int(bench.config["clients"]):
         time.sleep(0.5)
-    if bench.config["what"] == "train":
-        bench.train(space)
-        found = bench.predicted(space)
-    elif bench.config["what"] == "recall":
-        found = bench.recall(space)
+    if bench.config["what"] == "recall":
+        with Workspace.open(space) as opened, nodes_of(opened, grid, {"wait": 300.0}) as store:
+            found["bytes"] = fetch(replace(opened, store=store), store).total()
     else:
         for turn in range(int(bench.config["turns"])):
             found.setdefault("stock", []).append(bench.stock())

@@ -3,10 +3,11 @@
 import re
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from ..errors import ProcessFailed
 from .tools import CONNECTION, Tools
@@ -53,19 +54,8 @@ class Run:
     def wait(self, patience: float = 600.0, tell: Callable[[str], None] = silent) -> "Run":
         """Until it has ended; its log is fetched meanwhile. A SuperLink that is gone ends the wait, too."""
         until = time.monotonic() + patience
-        command = [self.tools.command("flwr"), "log", self.number, CONNECTION, "--stream"]
-        with self.log.open("w+b") as out, self.log.open("r", errors="replace") as lines:
-            stream = subprocess.Popen(command, env=self.tools.env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
-            try:
-                while stream.poll() is None:
-                    _pass_on(lines, tell)
-                    if time.monotonic() > until:
-                        raise self._failed(f"was not over within {patience:g} s")
-                    time.sleep(_LOOK)
-                _pass_on(lines, tell)
-            finally:
-                stream.kill()
-                stream.wait()
+        for line in self._lines(until):
+            tell(line)
         found = self.look()
         while not found.over:
             if time.monotonic() > until:
@@ -73,6 +63,26 @@ class Run:
             time.sleep(_LOOK)
             found = found.look()
         return found
+
+    def wait_for(self, words: str, patience: float = 600.0) -> None:
+        """Until its log says this."""
+        with closing(self._lines(time.monotonic() + patience)) as lines:
+            if not any(words in line for line in lines):
+                raise self._failed(f"ended, or {patience:g} s passed, and it never said {words!r}")
+
+    def _lines(self, until: float) -> Generator[str]:
+        """What its ServerApp logs, from the beginning, while it does; until that moment at the latest."""
+        command = [self.tools.command("flwr"), "log", self.number, CONNECTION, "--stream"]
+        with self.log.open("w+b") as out, self.log.open("r", errors="replace") as lines:
+            stream = subprocess.Popen(command, env=self.tools.env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+            try:
+                while stream.poll() is None and time.monotonic() < until:
+                    yield from _clean(lines)
+                    time.sleep(_LOOK)
+                yield from _clean(lines)
+            finally:
+                stream.kill()
+                stream.wait()
 
     def tail(self, lines: int = 15) -> tuple[str, ...]:
         return tuple(self.said.splitlines()[-lines:])
@@ -87,7 +97,5 @@ class Run:
         return ProcessFailed(f"run {self.number}", what, self.log, self.tail())
 
 
-def _pass_on(lines: TextIO, tell: Callable[[str], None]) -> None:
-    for line in lines:
-        if clean := _COLOUR.sub("", line).strip():
-            tell(clean)
+def _clean(lines: Iterable[str]) -> Iterator[str]:
+    yield from (clean for line in lines if (clean := _COLOUR.sub("", line).strip()))

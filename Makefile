@@ -8,11 +8,15 @@ PYTEST ?=
 # What must be covered whole, branches included.
 WHOLE := src/fedforget/errors.py,src/fedforget/examples.py,src/fedforget/seeds.py,src/fedforget/params.py,src/fedforget/plan.py,src/fedforget/federation.py,src/fedforget/forgetting/*,src/fedforget/workspace/*
 
-.PHONY: demo test test-slow simulate check lint types coverage clean
+.PHONY: demo demo-flower test test-flower test-slow simulate check lint types coverage clean
 
 demo: $(VENV)/base
 	rm -rf demo
 	$(BIN)/fedforget demo demo
+
+# A SuperLink and 8 SuperNodes on this machine: train, lose two, forget one, verify.
+demo-flower: $(VENV)/flower
+	$(BIN)/fedforget federation demo --app flower
 
 test: $(VENV)/dev
 	$(BIN)/pytest -n $(WORKERS) $(PYTEST)
@@ -24,6 +28,10 @@ test-slow: $(VENV)/dev
 SEEDS ?= 0-499
 simulate: $(VENV)/dev
 	PYTHONPATH=tests $(BIN)/python -m simulation $(SEEDS) $(SIMULATE)
+
+# Two at a time, each with a federation of its own: they mostly wait for Flower to look for messages.
+test-flower: $(VENV)/flower
+	$(BIN)/pytest -n 2 --dist loadfile -m flower $(PYTEST)
 
 # What CI runs.
 check: $(VENV)/torch lint types
@@ -56,6 +64,10 @@ $(VENV)/dev: pyproject.toml constraints.txt | $(BIN)/python
 # torch is pinned for development only: newer builds bring gigabytes for GPUs nobody here has.
 $(VENV)/torch: $(VENV)/dev
 	$(PIP) --constraint constraints.txt --editable '.[dev,torch]'
+	@touch $@
+
+$(VENV)/flower: $(VENV)/dev
+	$(PIP) --constraint constraints.txt --editable '.[dev,flower,simulation]'
 	@touch $@
 
 clean:

@@ -13,6 +13,7 @@ import sys
 import termios
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -582,3 +583,16 @@ def test_requests_in_json(run: Run, workspace: Path, drawn: str) -> None:
     assert denied.code == 13
     assert denied.document["receipts"][0]["kind"] == "malformed"
     assert run("migrate", w, "--json").document["found"] == 2
+
+
+# --- a federation of processes (with Flower itself: tests/processes) -----------------------------------------
+
+
+def test_a_federation_without_nodes_is_refused(failing: Callable[..., str]) -> None:
+    if find_spec("flwr") is None:
+        assert "fedforget[flower]" in failing(11, "federation", "up", "--nodes", "1")
+    assert "nodes is 0" in failing(2, "federation", "up", "--nodes", "0")
+
+
+def test_the_demo_on_processes_needs_the_app(failing: Callable[..., str], tmp_path: Path) -> None:
+    assert "the folder of the Flower app" in failing(2, "federation", "demo", "--app", tmp_path)

@@ -11,6 +11,7 @@ from fedforget.errors import FedForgetError
 EXAMPLES: dict[str, FedForgetError] = {
     "SettingError": errors.SettingError("rounds", 0, "1 or more"),
     "UnknownClient": errors.UnknownClient(["b", "a"], ["c1", "c2"]),
+    "UnknownNode": errors.UnknownNode("x", ["client-000", "client-001"]),
     "AlreadyForgotten": errors.AlreadyForgotten(["b", "a"]),
     "UnknownRequest": errors.UnknownRequest("r-1"),
     "NoReference": errors.NoReference(2, "it is alone"),
@@ -19,6 +20,7 @@ EXAMPLES: dict[str, FedForgetError] = {
     "LedgerTooNew": errors.LedgerTooNew("W", 3, 2),
     "LedgerTooOld": errors.LedgerTooOld("W", 1, 2),
     "LedgerUnreachable": errors.LedgerUnreachable("postgresql://db/f", "connection refused"),
+    "Elsewhere": errors.Elsewhere("W", "flower"),
     "Unfinished": errors.Unfinished("W", ["b", "a"], "exact"),
     "NotTrained": errors.NotTrained("W"),
     "NothingServed": errors.NothingServed("W", ["by-hand-1"]),
@@ -38,11 +40,13 @@ EXAMPLES: dict[str, FedForgetError] = {
     "RequestDenied": errors.RequestDenied("forged", "its signature does not fit"),
     "NotAllowed": errors.NotAllowed("approve", "auditor", "received", own=False),
     "NeedsHuman": errors.NeedsHuman(["r-1"], "too few slices"),
+    "ProcessFailed": errors.ProcessFailed("superlink", "ended with code 1", "D/logs/superlink.log", ["a", "b"]),
 }
 
 WAYS_OUT = {
     "SettingError": "must be 1 or more",
     "UnknownClient": "`fedforget status DIR --clients` lists all",
+    "UnknownNode": "there are client-000, client-001",
     "AlreadyForgotten": "nothing to do",
     "UnknownRequest": "`fedforget requests list DIR` lists all",
     "NoReference": "--length, or use --method exact",
@@ -51,6 +55,7 @@ WAYS_OUT = {
     "LedgerTooNew": "`pip install -U fedforget`",
     "LedgerTooOld": "`fedforget migrate DIR`",
     "LedgerUnreachable": "run the same command again",
+    "Elsewhere": "run it there, as in `flwr run flower",
     "Unfinished": "`fedforget forget W` takes it to its end",
     "NotTrained": "`fedforget train W` goes first",
     "NothingServed": "carrying the requests out brings them back",
@@ -70,6 +75,7 @@ WAYS_OUT = {
     "RequestDenied": "nothing was done but log the denial",
     "NotAllowed": "is not for the auditor to approve",
     "NeedsHuman": "`fedforget requests release DIR ID`",
+    "ProcessFailed": "see D/logs/superlink.log; it said last: a | b",
 }
 
 

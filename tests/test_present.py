@@ -1,6 +1,7 @@
 """Reports as a person reads them, in eighty columns."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from io import StringIO
 from typing import Any
 
@@ -8,7 +9,9 @@ import pytest
 from rich.console import Console
 
 from fedforget import present
+from fedforget.federation_demo import FederationDemoReport
 from fedforget.forgetting import Guarantee
+from fedforget.processes import FederationReport
 from fedforget.workspace.reports import (
     AbandonReport,
     Check,
@@ -245,6 +248,39 @@ def test_scores_are_aligned_and_what_was_not_measured_is_a_dash() -> None:
     assert "50.0 %" in lines[1]
     assert lines[2].endswith("12.3 %")
     assert "360 test examples" in lines[3]
+
+
+def test_a_federation_that_is_up_says_how_to_run_something() -> None:
+    report = FederationReport("F", "127.0.0.1:1", True, {"client-000": "7"}, "local-dir", "a home/flwr")
+    lines = shown(present.raised, report)
+    assert lines[0] == "1 SuperNodes are online at 127.0.0.1:1 (TLS, registered keys only)."
+    assert "  export FLWR_HOME='a home/flwr'" in lines
+    assert "  flwr run APP local-dir --stream" in lines
+    assert "anybody on this machine may join" in shown(present.raised, replace(report, tls=False))[0]
+
+
+def test_the_demo_on_processes_says_who_left_who_died_and_what_holds() -> None:
+    report = FederationDemoReport(
+        "F",
+        8,
+        "client-003",
+        "client-000",
+        {"0": "aa" * 32, "1": "bb" * 32},
+        {"0": "aa" * 32, "1": "cc" * 32},
+        EXACT,
+        VerifyReport((Check("slices", True, "16 slices"),), ()),
+        True,
+        False,
+        90.4,
+    )
+    assert not report.passed
+    lines = shown(present.federation_demo, report, 120)
+    assert lines[0] == "8 SuperNodes in 2 shards; client-003 left and is forgotten,"
+    assert "  shard 0: model aaaaaaaaaaaaaaaa untouched" in lines
+    assert "  shard 1: model bbbbbbbbbbbbbbbb became cccccccccccccccc" in lines
+    assert any(line.startswith("ok   bits") for line in lines)
+    assert any(line.startswith("FAIL never joined") for line in lines)
+    assert lines[-1] == "In 90 s."
 
 
 def test_markup_in_a_name_is_text() -> None:

@@ -44,7 +44,8 @@ ROOMS = {
     "datasets": Room("datasets", "errors seeds core", "numpy sklearn pooch tqdm"),
     "storage": Room("storage", "errors seeds core records requests signing evidence", "sqlalchemy sqlite3 alembic"),
     "engines": Room("engines", "errors seeds core", "numpy threadpoolctl"),
-    "engine on Flower": Room("engines.flower", "errors seeds core records", "numpy threadpoolctl flwr"),
+    "engine on Flower": Room("engines.flower", "errors seeds core records", "numpy threadpoolctl flwr cryptography"),
+    "processes": Room("processes", "errors", "cryptography"),
     "plots": Room("plots", "errors core evaluation", "numpy matplotlib"),
     # workspace: may use all below
     "workspace": Room(
@@ -54,10 +55,19 @@ ROOMS = {
         "numpy threadpoolctl",
     ),
     # surface: the same verbs as the workspace, no logic of its own
-    "demo": Room("demo", "errors core records evaluation workspace", "numpy"),
+    "demo": Room("demo federation_demo", "errors core records evaluation workspace processes", "numpy"),
     "serve": Room("serve", "errors workspace", "numpy"),
     "report": Room("report", "package errors core workspace"),
-    "surface": Room("cli present __main__", "package errors core requests workspace demo serve report", "typer rich"),
+    "surface": Room(
+        "cli present __main__",
+        "package errors core requests workspace demo serve report processes",
+        "typer rich",
+    ),
+    "app on Flower": Room(
+        "flower",
+        "errors core records datasets storage engines workspace surface|engine on Flower",
+        "numpy rich flwr",
+    ),
     "package": Room("", "workspace"),
 }
 # Datasets know examples, seeds and errors, and nothing of federations.
@@ -159,7 +169,7 @@ def test_requests_count_days_but_have_no_clock(module: str) -> None:
     ("package", "rooms"),
     [
         ("torch", {"learners in torch"}),
-        ("flwr", {"engine on Flower"}),
+        ("flwr", {"engine on Flower", "app on Flower"}),
         ("sqlalchemy", {"storage"}),
         ("sqlite3", {"storage"}),
         ("matplotlib", {"plots"}),

@@ -4,6 +4,7 @@
     ├── UsageError                            2   the call itself is off
     │   ├── SettingError                          a setting has a value it cannot have
     │   ├── UnknownClient                         nobody of that name was ever enrolled
+    │   ├── UnknownNode                           a local federation has no node of that name
     │   ├── AlreadyForgotten                      that client was forgotten before
     │   ├── UnknownRequest                        no request of that id was ever received
     │   └── NoReference                           clean forgetting found no untainted lengths
@@ -13,6 +14,7 @@
     │   ├── LedgerTooNew                          written by a later version of FedForget
     │   ├── LedgerTooOld                          written by an earlier one, and not yet migrated
     │   ├── LedgerUnreachable                     its database server does not answer
+    │   ├── Elsewhere                             its slices lie on the nodes of a Flower federation
     │   ├── Unfinished                            a forget was interrupted and goes first
     │   ├── NotTrained                            nothing there yet to forget from or serve
     │   └── NothingServed                         every shard is left out until requests are carried out
@@ -31,7 +33,8 @@
     ├── VerificationFailed                   12   what was found is not what was recorded
     ├── RequestDenied                        13   not signed by whom it must be, or not for here, or too late
     │   └── NotAllowed                            nobody of that role may do that to a request in that state
-    └── NeedsHuman                           14   a request cannot be carried out as things are
+    ├── NeedsHuman                           14   a request cannot be carried out as things are
+    └── ProcessFailed                        15   a process of a local federation did not do its work
 
 Each carries its data as attributes, and its message says the way out.
 """
@@ -62,6 +65,13 @@ class UnknownClient(UsageError):
         some = ", ".join(self.known[:5]) + (", …" if len(self.known) > 5 else "")
         hint = f"; enrolled are {some}" if some else ""
         super().__init__(f"never enrolled: {', '.join(self.clients)}{hint}; `fedforget status DIR --clients` lists all")
+
+
+class UnknownNode(UsageError):
+    def __init__(self, node: str, known: Iterable[str]) -> None:
+        self.node, self.known = node, tuple(sorted(known))
+        some = ", ".join(self.known[:5]) + (", …" if len(self.known) > 5 else "")
+        super().__init__(f"no node is called {node}; there are {some or 'none'}")
 
 
 class AlreadyForgotten(UsageError):
@@ -143,6 +153,15 @@ class NothingServed(WorkspaceError):
         super().__init__(
             f"{path} serves nothing: every shard holds what {', '.join(self.requests)} wants forgotten; "
             f"`fedforget status {path}` shows which, carrying the requests out brings them back"
+        )
+
+
+class Elsewhere(WorkspaceError):
+    def __init__(self, path: object, where: str) -> None:
+        self.path, self.where = str(path), where
+        super().__init__(
+            f"the slices of {path} lie on the nodes of a federation on {where}, and this verb needs them; "
+            f"run it there, as in `flwr run flower -c \"action='verify' workspace='{path}'\"`"
         )
 
 
@@ -285,3 +304,12 @@ class NeedsHuman(FedForgetError):
             f"{', '.join(self.requests)} cannot be carried out as things are: {why}; "
             "mend it and `fedforget requests release DIR ID`, or reject it"
         )
+
+
+class ProcessFailed(FedForgetError):
+    exit_code = 15
+
+    def __init__(self, process: str, what: str, log: object, tail: Iterable[str] = ()) -> None:
+        self.process, self.what, self.log, self.tail = process, what, str(log), tuple(tail)
+        said = f"; it said last: {' | '.join(self.tail[-3:])}" if self.tail else ""
+        super().__init__(f"{process} {what}; see {self.log}{said}")

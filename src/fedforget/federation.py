@@ -6,7 +6,7 @@ all of them yield the same `Round`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
 from numpy.typing import NDArray
@@ -135,6 +135,15 @@ class Round:
         return tuple(u.client for u in self.uploads)
 
 
+class Merge(Protocol):
+    """How a round's uploads become the next model, where it is not their mean.
+
+    The same for the same rounds before it and the same uploads; asked for any round, it has to know what came before.
+    """
+
+    def __call__(self, place: Place, start: Params, uploads: tuple[Upload, ...]) -> Params: ...
+
+
 @dataclass(frozen=True)
 class Settings:
     """How clients train and uploads are averaged."""
@@ -142,10 +151,17 @@ class Settings:
     epochs: int = 10
     weighted: bool = True
     solver: Solver = "sgd"
+    merge: Merge | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.epochs < 1:
             raise SettingError("epochs", self.epochs, "1 or more")
+
+    def merged(self, place: Place, start: Params, uploads: tuple[Upload, ...]) -> Params:
+        """The model the uploads make; with none, it stays."""
+        if self.merge is None or not uploads:
+            return average(start, uploads, self.weighted)
+        return self.merge(place, start, uploads)
 
 
 @dataclass(frozen=True)
@@ -200,7 +216,7 @@ class Averaging:
 
     def fold(self, place: Place, start: Params, results: Iterable[FitResult]) -> Round:
         uploads, absent, cost = sift(self.ask(place, start), start, results)
-        model = average(start, uploads, self.settings.weighted)
+        model = self.settings.merged(place, start, uploads)
         return Round(place, start, uploads, model, absent, cost, self.kind)
 
 

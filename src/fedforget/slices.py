@@ -1,6 +1,6 @@
 """Slices: what a holder keeps, and the seam to where it keeps it."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 SERVER = "server"  # the holder that is not a client: histories kept plainly
@@ -31,6 +31,9 @@ class SliceStore(Protocol):
 
     def get(self, key: SliceKey) -> bytes | None:
         """The bytes, or None where the holder is away or has none."""
+
+    def ahead(self, groups: Iterable[tuple[Sequence[SliceKey], int]]) -> None:
+        """Of each group so many will be got soon, the first that are good; a store across a network fetches them."""
 
     def delete(self, keys: Collection[SliceKey]) -> frozenset[SliceKey]:
         """Which of them their holders acknowledged to have no more."""

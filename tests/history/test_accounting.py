@@ -1,7 +1,7 @@
 """The accounting's sums are the bytes of the files a real run leaves."""
 
 import shutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -69,6 +69,9 @@ class Wire:
 
     def keys(self, holder: str | None = None) -> Iterator[SliceKey]:
         return self.store.keys(holder)
+
+    def ahead(self, wanted: Iterable[tuple[Collection[SliceKey], int]]) -> None:
+        self.store.ahead(wanted)
 
 
 _AT_HOME = {SERVER, HEAD}

@@ -1,5 +1,6 @@
 """What every slice store promises, asked of each."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,25 @@ SERVED = HERE._replace(holder=HEAD)
 ALL = {key: str(key).encode() for key in (HERE, THERE, OLDER, MIXED, SERVED)}
 
 
-@pytest.fixture(params=["memory", "directory"])
+def _on_flower(root: Path, delivered: bool) -> SliceStore:
+    """Nodes for holders; `delivered`: what is put goes to them at once, else it waits for a message to ride on."""
+    pytest.importorskip("flwr")
+    from flower_twin import grid_store
+
+    return grid_store(root, ("client-1", "client-2"), delivered)
+
+
+MAKE: dict[str, Callable[[Path], SliceStore]] = {
+    "memory": lambda _: MemoryStore(),
+    "directory": lambda root: DirectoryStore(root / "holders"),
+    "flower, on the way": lambda root: _on_flower(root, delivered=False),
+    "flower, delivered": lambda root: _on_flower(root, delivered=True),
+}
+
+
+@pytest.fixture(params=MAKE)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> SliceStore:
-    return MemoryStore() if request.param == "memory" else DirectoryStore(tmp_path / "holders")
+    return MAKE[request.param](tmp_path)
 
 
 def test_what_was_put_together_is_got_one_by_one(store: SliceStore):
@@ -71,6 +88,17 @@ def test_deleted_slices_are_acknowledged_and_gone_and_no_other(store: SliceStore
     store.put(ALL)
     assert store.delete([HERE, SERVED]) == {HERE, SERVED}
     assert sorted(store.keys()) == sorted(set(ALL) - {HERE, SERVED})
+
+
+def test_what_is_said_ahead_comes_as_ever(store: SliceStore):
+    store.put(ALL)
+    store.ahead([([HERE, THERE], 1), ([OLDER], 5), ([SERVED], 1), ([HERE._replace(stage=7)], 1)])
+    assert {key: store.get(key) for key in ALL} == ALL
+    assert store.get(HERE._replace(stage=7)) is None
+    store.put({HERE: b"new"})
+    assert store.get(HERE) == b"new"
+    store.delete([THERE])
+    assert store.get(THERE) is None
 
 
 def test_deleting_again_is_acknowledged_again(store: SliceStore):

@@ -5,39 +5,14 @@ One JSON document on stdout with --json and nothing else there; progress on stde
 
 from typer.models import CommandInfo
 
-from . import evidence, measure, report, requests, serving, study, verbs  # each enters its commands
+from . import evidence, federation, measure, report, requests, serving, study, verbs  # each enters its commands
 from .base import app, main
 
 # As one comes to need them; `--help` lists them so.
 _ORDER = [
-    "demo",
-    "init",
-    "train",
-    "plan",
-    "forget",
-    "status",
-    "verify",
-    "evaluate",
-    "report",
-    "stage",
-    "scrub",
-    "repair",
-    "keygen",
-    "enroll",
-    "wish",
-    "request",
-    "approve",
-    "run",
-    "policy",
-    "export",
-    "exports",
-    "serve-model",
-    "migrate",
-    "audit",
-    "compare",
-    "storage",
-    "data",
-    "reproduce",
+    *("demo", "init", "train", "plan", "forget", "status", "verify", "evaluate", "report", "stage", "scrub", "repair"),
+    *("keygen", "enroll", "wish", "request", "approve", "run", "policy", "export", "exports", "serve-model", "migrate"),
+    *("audit", "compare", "reproduce", "storage", "data"),
 ]
 
 
@@ -48,4 +23,4 @@ def _place(command: CommandInfo) -> int:
 
 app.registered_commands.sort(key=_place)
 
-__all__ = ["app", "evidence", "main", "measure", "report", "requests", "serving", "study", "verbs"]
+__all__ = ["app", "evidence", "federation", "main", "measure", "report", "requests", "serving", "study", "verbs"]

@@ -4,7 +4,7 @@
 Four numbers always, since each alone misleads: the server, the fullest holder, all together, the wire.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ..coding import block_length
@@ -105,15 +105,18 @@ def forgetting(
     """What an exact forget moves: the checkpoint it restarts from is read twice (to see that it can be, and to use
     it), the new generation is placed, holders delete the old one, and what leavers held of the rest is made again.
 
-    A message with a slice each, and one a holder with everything it has to delete.
+    A message with a slice each, and one a holder with everything it has to delete: of the old generation first, then
+    of what was made again.
     """
     after = replace(keeper, plan=keeper.plan.changed(change))
-    moved, asked = Traffic(), set[str]()
+    moved, asked, again = Traffic(), set[str](), set[str]()
     fresh = {bundle.place: bundle for bundle in _remade(keeper, after, model, taints)}
     for bundle in bundles:
         first = _taint(taints, bundle.place)
         if first is None or bundle.place.round < first:
-            moved += _rehoused(bundle, after, change.leave, lambda at: record_sizes(keeper, model, at))
+            made, left = _rehoused(bundle, after, change.leave, lambda at: record_sizes(keeper, model, at))
+            moved += made
+            again.update(left)
             continue
         asked.update(bundle.holders)
         if bundle.place.shard == ALL_SHARDS and bundle.place in fresh:
@@ -123,7 +126,7 @@ def forgetting(
     for place in _checkpoints(keeper, after, taints):
         kept = by_place.get(place) or by_place[place._replace(shard=ALL_SHARDS)]
         moved += kept.read + kept.read
-    return moved + Traffic(len(asked - {SERVER}))
+    return moved + Traffic(len(asked - {SERVER}) + len(again))
 
 
 def _checkpoints(keeper: Keeper, after: Keeper, taints: Mapping[Cell, Taint]) -> Iterator[Place]:
@@ -133,17 +136,20 @@ def _checkpoints(keeper: Keeper, after: Keeper, taints: Mapping[Cell, Taint]) ->
             yield Place(stage, shard, taint.round - (keeper.keeping.keep == "full"))
 
 
-def _rehoused(bundle: Sliced, after: Keeper, leave: frozenset[str], sizes: Sizes) -> Traffic:
-    """The slices leavers hold of what stays, made again: for somebody new or, where nobody is, for fewer."""
+def _rehoused(bundle: Sliced, after: Keeper, leave: frozenset[str], sizes: Sizes) -> tuple[Traffic, Iterable[str]]:
+    """The slices leavers hold of what stays, made again: for somebody new or, where nobody is, for fewer.
+
+    And who has old ones to delete.
+    """
     gone = leave.intersection(bundle.holders)
     if not gone:
-        return Traffic()
+        return Traffic(), ()
     shards = range(after.plan.shards) if bundle.place.shard == ALL_SHARDS else (bundle.place.shard,)
     present = {c for s in shards for c in after.plan.present(bundle.place.stage, s)}
     if len(present.difference(bundle.holders)) >= len(gone):
-        return bundle.read + bundle.slices(len(gone)) + Traffic(len(gone))
+        return bundle.read + bundle.slices(len(gone)), gone
     holders = after.holders(bundle.place.stage, bundle.place.shard)
-    return bundle.read + _narrowed(bundle, after, holders, sizes).placed + Traffic(len(bundle.holders))
+    return bundle.read + _narrowed(bundle, after, holders, sizes).placed, bundle.holders
 
 
 def _narrowed(bundle: Sliced, after: Keeper, holders: tuple[str, ...], sizes: Sizes) -> Sliced:

@@ -1,6 +1,7 @@
 """Fetch: slices → the good ones → decode → open. Any k good slices of n do; a wrong one is named, never used."""
 
 import hashlib
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,6 +11,8 @@ from ..errors import Damaged, Unrecoverable
 from ..manifest import Bundle, Cipher, Label, Record
 from ..sealing import Vault, unseal
 from ..slices import SliceKey, SliceStore
+
+_log = logging.getLogger("fedforget")
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,10 @@ class Archive:
     store: SliceStore
     vault: Vault
     cipher: Cipher
+
+    def ahead(self, bundles: Iterable[Bundle], whole: bool = False) -> None:
+        """Say what will be read soon: k good slices of each bundle, or all of them."""
+        self.store.ahead((b.keys, len(b.holders) if whole else code_named(b.code).k) for b in bundles)
 
     def open(self, labels: Iterable[Label]) -> dict[Label, bytes]:
         """The records, opened. Those of one bundle are decoded together."""
@@ -88,7 +95,9 @@ def decode(bundle: Bundle, store: SliceStore) -> list[bytes]:
     good: dict[int, bytes] = {}
     unknown: dict[int, bytes] = {}
     for index, piece, finding in examine(bundle, store):
-        if finding is None and piece is not None:
+        if finding is not None:
+            _log.info("fedforget: %s", finding)
+        elif piece is not None:
             (unknown if bundle.hashes[index] is None else good)[index] = piece
         if len(good) == code.k:
             return code.decode(good, length=bundle.width)

@@ -82,6 +82,15 @@ class HistoryPast:
         start = uploads[0].params if uploads else self.checkpoint(place)  # not all the way back for nothing
         return average(start, uploads, self.weighted)
 
+    def behind(self, place: Place) -> tuple[Label, ...]:
+        """The records `checkpoint` reads, but for those of other cells, which are at the server."""
+        kept = self._kept(place, "start")
+        if kept or place.round == 0:
+            return kept[:1]
+        before = place._replace(round=place.round - 1)
+        model = self._kept(before, "model") + self._kept(before, "head")
+        return model[:1] or (self._kept(before, "upload") if self.roster(before) else self.behind(before))
+
     def uploads(self, place: Place) -> tuple[Upload, ...]:
         if place not in self._last:
             row, labels = self._row(place), self._kept(place, "upload")

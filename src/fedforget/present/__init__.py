@@ -12,6 +12,7 @@ from .evidence import (
     log_redacted,
     log_verified,
 )
+from .federation import federation_demo, raised
 from .measure import audited, compared
 from .report import reported
 from .requests import (
@@ -43,6 +44,7 @@ __all__ = [
     "evaluated",
     "exported",
     "exports",
+    "federation_demo",
     "forgot",
     "key",
     "key_pair",
@@ -57,6 +59,7 @@ __all__ = [
     "migrated",
     "planned",
     "policy",
+    "raised",
     "repaired",
     "reported",
     "request",

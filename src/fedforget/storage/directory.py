@@ -6,7 +6,7 @@ A holder whose folder is gone is away: its slices are missing and its deletions 
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,6 +35,9 @@ class DirectoryStore:
 
     def get(self, key: SliceKey) -> bytes | None:
         return self.disk.read(self.path(key))
+
+    def ahead(self, groups: Iterable[tuple[Sequence[SliceKey], int]]) -> None:
+        """Nothing here is far away."""
 
     def delete(self, keys: Collection[SliceKey]) -> frozenset[SliceKey]:
         """A holder that is away cannot acknowledge."""

@@ -1,6 +1,6 @@
 """A slice store in memory: the directory store's twin."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..slices import SliceKey
@@ -15,6 +15,9 @@ class MemoryStore:
 
     def get(self, key: SliceKey) -> bytes | None:
         return self.slices.get(key)
+
+    def ahead(self, groups: Iterable[tuple[Sequence[SliceKey], int]]) -> None:
+        """Nothing here is far away."""
 
     def delete(self, keys: Collection[SliceKey]) -> frozenset[SliceKey]:
         for key in keys:

@@ -35,7 +35,7 @@ from ..sealing import Vault
 from ..slices import ALL_SHARDS, SliceKey
 from ..storage.ledger import Request
 from ..storage.queue import Db
-from . import certify, seats, settle
+from . import certify, expect, seats, settle
 from .progress import Progress, by_index, timed
 from .reports import AbandonReport, ForgetReport, Reach
 from .scopes import Erasure, Ground, Part, settled, stones
@@ -60,8 +60,10 @@ def nobody_joins(request: Request, state: State, work: Rebuild) -> bool:
 def check(space: "Workspace", change: Change, method: str, calibration: Calibration) -> State:
     """Raises what would stop it half-way."""
     row, state = method_named(method), space.state()
+    space.refuse_unmerged(row)
     work = prepare_work(row, state.plan, state.past, change)
-    estimate(row, work, space.settings.training, calibration)
+    estimate(row, work, space.training, calibration)
+    state.archive.ahead(expect.bundles(state, row, work, space.merge is not None))
     _begin_at_all(state, row, work)
     space.keys.tombstones()  # damaged ones are said now, not when all is made
     return state
@@ -114,6 +116,7 @@ def carry_out(space: "Workspace", request: Request, progress: Progress, join: Jo
         while True:
             erasure = Erasure.of(request)
             work = prepare_work(method, state.plan, state.past, erasure.change)
+            state.archive.ahead(expect.bundles(state, method, work, space.merge is not None))
             if not rebuild(space, state, request, method, calibration, work, progress, join):
                 break
             request = space.ledger.request(request.id)
@@ -138,7 +141,7 @@ def carry_out(space: "Workspace", request: Request, progress: Progress, join: Jo
     debts = space.ledger.debts()
     owed = seats.delete(space, debts)
     space.keys.destroy_all_but(after.vault.epoch)
-    seats.vacate(space, after, after.forgotten)
+    seats.vacate(space, after, after.forgotten.keys())
     files = certify.certify(space)
     return ForgetReport(
         request.id,
@@ -189,7 +192,7 @@ def rebuild(
     progress("forgetting", finished, total)
     engine = space.engine(Erasure.of(request).drops)
     space.ledger.note("numerics", space.bits()[0])
-    march = _sound(forget(method, engine, space.learner, work, space.settings.training, calibration))
+    march = _sound(forget(method, engine, space.learner, work, space.training, calibration))
     for group in timed(by_index(march, lambda stage, index: _shards_at(work, stage, index))):
         dropped = _tainted_shards(work, group[0].place.stage, group[0].place.round)
         generation = state.vault.epoch + 1

@@ -31,7 +31,7 @@ Said = NDArray[Any]
 def plan_report(space: "Workspace", erasure: Erasure, method: Method, calibration: Calibration) -> PlanReport:
     state = space.state()
     work = prepare_work(method, state.plan, state.past, erasure.change)
-    found = estimate(method, work, space.settings.training, calibration)
+    found = estimate(method, work, space.training, calibration)
     seconds, wall = estimate_seconds(state, work, found.client_epochs)
     return PlanReport(
         tuple(sorted(erasure.change.clients)),

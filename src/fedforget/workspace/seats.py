@@ -1,6 +1,6 @@
 """Seats: which holder keeps which slice, when a holder is away, has left, or was forgotten."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -23,22 +23,25 @@ def delete(space: "Workspace", keys: Iterable[SliceKey], owed: bool = True) -> t
     return tuple(key for key in asked if key not in paid)
 
 
-def vacate(space: "Workspace", state: State, left: Collection[str]) -> None:
+def vacate(space: "Workspace", state: State, left: Set[str]) -> None:
     """Make the slices of holders that were forgotten again: on others or, where too few are left, for fewer."""
-    for bundle in state.bundles:
+    touched = [bundle for bundle in state.bundles if not left.isdisjoint(bundle.holders)]
+    if not touched:
+        return
+    state.archive.ahead(touched)
+    for bundle in touched:
         seats = {i for i, holder in enumerate(bundle.holders) if holder in left}
-        if not seats:
-            continue
         try:
             if len(_fresh(state, bundle, left)) >= len(seats):
                 reseat(space, state, bundle, seats, left)
             else:
                 bodies = state.archive.sealed(bundle, bundle.by_label)
                 fewer = state.keeper().again(bundle, bodies, state.vault.epoch)
-                delete(space, space.ledger.exchange_bundle(bundle, fewer))
+                space.ledger.exchange_bundle(bundle, fewer)
         except (Unrecoverable, Damaged):
             vacated = tuple(VACANT if i in seats else h for i, h in enumerate(bundle.holders))
             _enter(space, bundle, replace(bundle, holders=vacated), left)
+    delete(space, space.ledger.debts())  # all at once: for holders across a network a message each
 
 
 def reseat(space: "Workspace", state: State, bundle: Bundle, seats: Iterable[int], left: Collection[str]) -> Bundle:
@@ -61,9 +64,7 @@ def reseat(space: "Workspace", state: State, bundle: Bundle, seats: Iterable[int
 
 
 def _enter(space: "Workspace", old: Bundle, new: Bundle, left: Collection[str]) -> None:
-    owed = [key for key in old.keys if key.holder in left]
-    space.ledger.replace_bundle(new, owed)
-    delete(space, owed)
+    space.ledger.replace_bundle(new, [key for key in old.keys if key.holder in left])
 
 
 def _fresh(state: State, bundle: Bundle, left: Collection[str]) -> list[str]:

@@ -134,6 +134,9 @@ def open_engine(task: Task, settings: FederationSettings, workers: int | None) -
     return open_cohort(task.learner, task.examples, workers=workers)
 
 
+NODES = "numerics of nodes"  # noted as "client: numerics", where clients compute elsewhere
+
+
 def bits(cohort: Cohort, learner: Learner) -> tuple[str, bool]:
     """What a run's bits depend on beside its inputs, and whether it repeats itself: the engine knows where it runs.
 

@@ -29,6 +29,7 @@ def scrub(space: "Workspace", portion: int, progress: Progress) -> ScrubReport:
     first = first if first < len(bundles) else 0
     last = min(len(bundles), first + portion) if portion else len(bundles)
     findings: list[str] = []
+    space.store.ahead((b.keys, len(b.holders)) for b in bundles[first:last])
     for at in range(first, last):
         progress("scrubbing", at - first, last - first)
         findings += [str(finding) for _, _, finding in examine(bundles[at], space.store) if finding]
@@ -46,6 +47,7 @@ def repair(space: "Workspace", gone: tuple[str, ...], progress: Progress) -> Rep
     )
     if strangers:
         raise UnknownClient(strangers)
+    state.archive.ahead(state.bundles, whole=True)
     repaired: list[str] = []
     lost: list[str] = []
     vacant = 0
@@ -66,6 +68,8 @@ def repair(space: "Workspace", gone: tuple[str, ...], progress: Progress) -> Rep
             continue
         repaired += [str(mended.keys[i]) for i in sorted(wrong) if mended.holders[i] != VACANT]
         vacant += sum(h == VACANT for h in mended.holders)
+    if gone:
+        seats.delete(space, space.ledger.debts())  # all at once: for holders across a network a message each
     return RepairReport(tuple(repaired), vacant, tuple(lost))
 
 
@@ -89,7 +93,7 @@ def trained_again(space: "Workspace", state: State, last: Place) -> Params:
             leg = Leg(first.round, state.past.checkpoint(first), last.round + 1)
         except (Unrecoverable, Damaged, SealBroken):
             continue
-        recipe = Averaging(state.plan, state.settings.training)
+        recipe = Averaging(state.plan, space.training)
         *_, made = march(AsRecorded(space.cohort, state.rows), last.stage, {last.shard: leg}, recipe)
         if made.model.digest != state.rows[last].model_digest:
             raise Damaged(f"the model after {last}", state.rows[last].model_digest[:12], made.model.digest[:12])

@@ -53,6 +53,7 @@ def _slices(state: State, findings: list[str], progress: Progress) -> Check:
     """Every slice against its hash; a record survives while k are good."""
     short: list[str] = []
     count = 0
+    state.archive.ahead(state.bundles, whole=True)
     for at, bundle in enumerate(state.bundles):
         progress("slices", at, len(state.bundles))
         wrong = [str(finding) for _, _, finding in examine(bundle, state.store) if finding]
@@ -182,7 +183,7 @@ def _replay(space: "Workspace", state: State, count: int, seed: int, progress: P
         progress("replaying", at, len(chosen))
         place = here[int(index)]
         leg = Leg(place.round, state.past.checkpoint(place), place.round + 1)
-        recipe = Averaging(state.plan, state.settings.training)
+        recipe = Averaging(state.plan, space.training)
         (again,) = march(space.cohort, place.stage, {place.shard: leg}, recipe)
         if again.model.digest != state.rows[place].model_digest:
             return Check("replay", False, f"{place} trained again ends in {again.model.digest[:12]}")
@@ -231,4 +232,5 @@ def _never_joined(space: "Workspace", state: State, progress: Progress) -> Check
 
 
 def _world(space: "Workspace", state: State) -> Iterator[Round]:
-    return train_all(AsRecorded(space.cohort, state.rows), state.plan, space.learner, space.settings.training)
+    cohort = AsRecorded(space.cohort, state.rows)
+    return train_all(cohort, state.plan, space.learner, space.training)

@@ -16,13 +16,14 @@ from typing import Any, TypeVar
 
 from ..errors import (
     Damaged,
+    Elsewhere,
     FedForgetError,
     NotTrained,
     SettingError,
     Unfinished,
 )
-from ..federation import Cohort, Learner, Round, train
-from ..forgetting import Calibration, Made, Rebuild, lineage, method_named
+from ..federation import Cohort, Learner, Merge, Round, Settings, train
+from ..forgetting import Calibration, Made, Method, Rebuild, lineage, method_named
 from ..manifest import RoundRow
 from ..plan import Member, Plan, Stage
 from ..requests import Scope
@@ -54,7 +55,7 @@ from .reports import (
 from .serving import Serving
 from .settings import FederationSettings
 from .state import State, read_state, unfinished
-from .tasks import Task, bare_learner, bits, build, names_of, open_engine, own_learner
+from .tasks import NODES, Task, bare_learner, bits, build, names_of, open_engine, own_learner
 
 _MERGED = (
     "a merged hand-over begins every shard from the average of all: forgetting anybody of the stages before "
@@ -78,6 +79,7 @@ class Workspace:
     data: Path | None = None
     make_cohort: MakeCohort = open_engine
     workers: int | None = None
+    merge: Merge | None = None
     _given: Task | None = field(default=None, repr=False)
     _engines: list[Any] = field(default_factory=list, repr=False)  # what was dropped, and the engine over the rest
 
@@ -167,6 +169,11 @@ class Workspace:
     def task(self) -> Task:
         return self._given or build(self.settings, self.data)
 
+    @property
+    def training(self) -> Settings:
+        """How clients train, and how their uploads become the next model."""
+        return replace(self.settings.training, merge=self.merge)
+
     @cached_property
     def learner(self) -> Learner:
         """Also where the data is not at hand: its shape follows from public constants."""
@@ -241,6 +248,7 @@ class Workspace:
     def _working(self) -> Iterator[tuple[str, ...]]:
         """Hold the lock, with whatever an interruption left behind put in order; sign what was done."""
         with locked(self.path):
+            self._refuse_elsewhere()
             notices = settle.settle(self)
             yield notices
             log.seal(self)
@@ -249,6 +257,12 @@ class Workspace:
     def requests(self) -> "Desk":
         """Who may ask, what was asked, and what became of it."""
         return Desk(self)
+
+    def _refuse_elsewhere(self) -> None:
+        """A store that does not reach the holders would take their slices for lost and their deletions for done."""
+        where = self.ledger.get("holders", "here")
+        if where != getattr(self.store, "place", "here"):
+            raise Elsewhere(self.path, where)
 
     # --- training -----------------------------------------------------------------------------------------
 
@@ -279,7 +293,7 @@ class Workspace:
     def _stage(self, stage: int) -> Iterator[Sequence[Round]]:
         """Train what is left of a stage, and keep it, one round of all its shards at a time."""
         state, legs = upkeep.ready(self, stage)
-        march = train(self.cohort, state.plan, legs, self.settings.training, stage=stage)
+        march = train(self.cohort, state.plan, legs, self.training, stage=stage)
         paid: Collection[SliceKey] = ()
         groups = by_index(march, lambda _, index: sum(g.first <= index < g.until for g in legs.values()))
         for group in timed(groups):
@@ -358,7 +372,8 @@ class Workspace:
     def changed_conditions(self, work: Rebuild, made: Iterable[RoundRow] = ()) -> tuple[str, ...]:
         """Why a replay may not meet the bits of training although nobody was lost.
 
-        By every round of the lineages it is part of: those kept, those replaced, and those it made.
+        By every round of the lineages it is part of: those kept, those replaced, and those it made; and by what the
+        clients compute under, where that is elsewhere.
         """
         now, steady = self.bits()
         found = {work.past.made(place) for place in lineage(work.before, work.past, work.taints)}
@@ -367,13 +382,18 @@ class Workspace:
         if "" in under:  # rounds of version 0.1.0
             under |= set(self.ledger.noted("numerics"))
         words = [f"trained under {old}, replayed under {now}" for old in sorted(under - {"", now})]
+        by_client: dict[str, list[str]] = {}
+        for said in self.ledger.noted(NODES):
+            by_client.setdefault(said.partition(": ")[0], []).append(said.partition(": ")[2])
+        words += [f"{c} computed under {seen[0]}, then {seen[-1]}" for c, seen in by_client.items() if len(seen) > 1]
         if not (steady and all(m.deterministic for m in found)):
-            words.append("the device's kernels are not deterministic")
+            words.append(getattr(self.learner, "undetermined", "the device's kernels are not deterministic"))
         return tuple(words)
 
     def scrub(self, portion: int = 0, progress: Progress = silent) -> ScrubReport:
         """Check the next slices against their hashes, going on where the last scrub stopped; 0: all of them."""
         with locked(self.path):
+            self._refuse_elsewhere()
             return upkeep.scrub(self, portion, progress)
 
     def repair(self, gone: Iterable[str] = (), progress: Progress = silent) -> RepairReport:
@@ -403,6 +423,7 @@ class Workspace:
         if wanted is None:
             raise SettingError("client", "", "the name of a client, as in --client client-007")
         row, ground = method_named(method), scopes.Ground.of(self)
+        self.refuse_unmerged(row)
         part = scopes.resolve(self, ground, wanted, strict=True)
         erasure = scopes.settled(self, ground, part, ask=False)
         return self._steady(lambda: inspect.plan_report(self, erasure, row, calibration or Calibration()))
@@ -435,6 +456,11 @@ class Workspace:
                 raise SettingError("abandon", self.path, "asked while a forget is unfinished")
             return forgetting.abandon(self, request)
 
+    def refuse_unmerged(self, method: Method) -> None:
+        """Calibration gives means of uploads other lengths; where models are no means, only a restart will do."""
+        if self.merge is not None and method.grade != "X1":
+            raise SettingError("method", method.name, "'exact', for this federation's models are not means of uploads")
+
     # --- looking ------------------------------------------------------------------------------------------
 
     def status(self, members: bool = False) -> StatusReport:
@@ -452,6 +478,7 @@ class Workspace:
         self, replay: int = 0, never_joined: bool = False, seed: int = 0, progress: Progress = silent
     ) -> VerifyReport:
         with locked(self.path, shared=True):
+            self._refuse_elsewhere()
             return verify.verify_report(self, replay, never_joined, seed, progress)
 
 

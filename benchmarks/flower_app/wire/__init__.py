@@ -1,0 +1,1 @@
+"""What `benchmarks/flower.py` runs."""

@@ -1,0 +1,1 @@
+"""FedForget on Flower, ready to run."""

@@ -11,6 +11,7 @@
     │   ├── NotAWorkspace
     │   ├── WorkspaceExists
     │   ├── LedgerTooNew                          written by a later version of FedForget
+    │   ├── Elsewhere                             its slices lie on the nodes of a Flower federation
     │   ├── Unfinished                            a forget was interrupted and goes first
     │   └── NotTrained                            nothing there yet to forget from or serve
     ├── WorkspaceBusy                         4   another process works on it now
@@ -111,6 +112,15 @@ class NotTrained(WorkspaceError):
     def __init__(self, path: object, needed: str = "a trained model") -> None:
         self.path = str(path)
         super().__init__(f"{path} has no {needed.removeprefix('a ')} yet; `fedforget train {path}` goes first")
+
+
+class Elsewhere(WorkspaceError):
+    def __init__(self, path: object, where: str) -> None:
+        self.path, self.where = str(path), where
+        super().__init__(
+            f"the slices of {path} lie on the nodes of a federation on {where}, and this verb needs them; "
+            f"run it there, as in `flwr run flower -c \"action='verify' workspace='{path}'\"`"
+        )
 
 
 class Unfinished(WorkspaceError):

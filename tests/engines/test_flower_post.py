@@ -92,6 +92,20 @@ def test_a_node_that_errs_or_is_silent_is_lost_with_its_cause(
     assert set(answers(post, "a", "b")) == {"a", "b"}
 
 
+def test_a_silent_node_holds_up_the_greeting_of_the_others_only_so_long(
+    grid: Twin, lines: Callable[[], list[str]]
+) -> None:
+    post = quick(grid)
+    node(grid, "a").before = lambda _: None
+    assert post.meet(["a", "b"], 5.0) == {"b"}
+    assert post.clock() < 15
+    assert lines()[0] == "fedforget: lost ? (node 100) in a greeting: no answer within 5 seconds"
+    node(grid, "b").before = lambda _: None
+    other = quick(grid)
+    assert other.meet(["a", "b"], 5.0) == frozenset()
+    assert other.clock() >= 300  # while nobody has answered yet, a slow machine gets its time
+
+
 def test_a_client_without_a_node_is_lost(grid: Twin, lines: Callable[[], list[str]]) -> None:
     post = quick(grid)
     node(grid, "b").online = False

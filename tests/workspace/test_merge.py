@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from small import client, every_digest, make, opened
 
-from fedforget.errors import SettingError
+from fedforget.errors import Elsewhere, SettingError
 from fedforget.federation import Place, Settings, Upload, average
 from fedforget.params import Params
 from fedforget.workspace import Workspace
@@ -92,3 +92,16 @@ def test_a_node_that_computes_otherwise_than_before_is_a_condition(tmp_path: Pat
         space.ledger.note("numerics of nodes", "client-002: numpy 2")
         space.ledger.note("numerics of nodes", "client-001: numpy 2")
         assert space.changed_conditions() == ("client-001 computed under numpy 1, then numpy 2",)
+
+
+def test_a_workspace_whose_slices_lie_elsewhere_is_left_alone(tmp_path: Path) -> None:
+    """Its holders' folders are empty here: taken for the truth, every slice would be lost and every deletion done."""
+    make(tmp_path / "w").close()
+    with opened(tmp_path / "w") as space:
+        space.train()
+        space.ledger.put("holders", "flower")
+        for verb in (space.train, space.verify, space.scrub, space.repair, lambda: space.forget([client(1)])):
+            with pytest.raises(Elsewhere, match="flwr run"):
+                verb()
+        assert space.status().clients == 8
+        assert space.plan([client(1)]).guarantee.grade == "X1"

@@ -27,6 +27,7 @@ class GridStore:
 
     post: Post
     local: SliceStore
+    place: str = "flower"  # as the ledger notes it: no other store may work on such a workspace
     _fetched: dict[SliceKey, bytes | None] = field(default_factory=dict)
     _expected: list[tuple[SliceKey, ...]] = field(default_factory=list)
     _said: set[str] = field(default_factory=set)
@@ -48,17 +49,21 @@ class GridStore:
         return self._fetched[key]
 
     def ahead(self, groups: Iterable[tuple[Sequence[SliceKey], int]]) -> None:
-        """Of each group so many slices will be asked for, the first that are there: fetch all in one exchange."""
-        self._fetched.clear()
-        self._expected.clear()
+        """Of each group so many will be asked for, the first that are there: fetch all in one exchange.
+
+        What was fetched for the same purpose a moment ago stays; whoever wants all of a group wants to see them now.
+        """
+        asked = [(tuple(keys), count) for keys, count in groups]
+        fresh = {key for keys, count in asked if count >= len(keys) for key in keys}
+        again = {key for keys, _ in asked for key in keys} - fresh
+        self._fetched = {key: blob for key, blob in self._fetched.items() if blob is not None and key in again}
+        self._expected = [keys for keys, _ in asked]
         there = self.post.present()
         wanted: list[SliceKey] = []
-        for keys, count in groups:
-            self._expected.append(tuple(keys))
-            away = [k for k in keys if k.holder not in _AT_SERVER and self.local.get(k) is None]
-            near = len(keys) - len(away)
-            at = [k for k in away if k.holder in there and spot(k) in self.post.peers[k.holder].held]
-            wanted += at[: max(0, count - near)]
+        for keys, count in asked:
+            away = [k for k in keys if not (k.holder in _AT_SERVER or k in self._fetched or self.local.get(k))]
+            listed = [k for k in away if k.holder in there and spot(k) in self.post.peers[k.holder].held]
+            wanted += listed[: max(0, count - (len(keys) - len(away)))]
         self._fetch(wanted)
 
     def delete(self, keys: Collection[SliceKey]) -> frozenset[SliceKey]:

@@ -90,7 +90,7 @@ class Post:
         """Wait for the nodes of these clients, at most so long; who is there and was greeted."""
         wanted, until = set(clients), self.clock() + wait
         while True:
-            for _ in self.ask({}, max(wait, 1.0)):
+            for _ in self.ask({}, idle=max(wait, 1.0)):
                 pass
             missing = wanted - self.present()
             if not missing or self.clock() >= until:
@@ -116,21 +116,24 @@ class Post:
 
     # --- one exchange -------------------------------------------------------------------------------------
 
-    def ask(self, requests: Mapping[str, Request], deadline: float | None = None) -> Iterator[tuple[str, Reply]]:
+    def ask(self, requests: Mapping[str, Request], idle: float | None = None) -> Iterator[tuple[str, Reply]]:
         """Send each client its request and yield what comes back, until all have answered or the deadline is over.
 
         Nodes not met yet are greeted on the way, and one that turns out to be a client still waited for is sent its
-        request at once: nobody waits for anybody else's greeting.
+        request at once: nobody waits for anybody else's greeting. `idle`: once somebody has answered, so long without
+        another answer ends it too; on a machine under load the first may take long, and the others come soon after.
         """
-        limit = self.deadline if deadline is None else deadline
         letters: dict[str, _Letter] = {}
-        todo, until = dict(requests), self.clock() + limit
+        todo, began = dict(requests), self.clock()
+        until = began + self.deadline
         self._new()
         self._send_hellos([node for node in self._keys if node not in self._met], letters)
         self._send_known(todo, letters)
         while letters and (not requests or todo or any(one.kind == "request" for one in letters.values())):
             late = self.clock() >= until  # what is there by then still counts
             replies = list(self.grid.pull_messages(list(letters)))
+            if replies and idle is not None:
+                until = min(began + self.deadline, self.clock() + idle)
             for message in replies:
                 letter = letters.pop(message.metadata.reply_to_message_id, None)
                 if letter is None:
@@ -148,7 +151,7 @@ class Post:
             if not replies and letters:
                 self.sleep(self.pause)
         for letter in letters.values():
-            self._late(letter, limit if self.clock() >= until else None)
+            self._late(letter, self.clock() - began if self.clock() >= until else None)
         for client in sorted(todo):
             log.warning("fedforget: lost %s in %s: no node of it is there", client, requests[client].about)
 
@@ -242,12 +245,12 @@ class Post:
             self._lost(letter, reply.failed)
         return reply
 
-    def _late(self, letter: _Letter, limit: float | None) -> None:
+    def _late(self, letter: _Letter, waited: float | None) -> None:
         """Not answered; a greeting nobody waited for any more is sent again with the next exchange."""
         if letter.kind == "hello":
             self._met.pop(letter.node, None)
-        if limit is not None:
-            self._lost(letter, f"no answer within {limit:g} seconds")
+        if waited is not None:
+            self._lost(letter, f"no answer within {waited:.0f} seconds")
 
     def _lost(self, letter: _Letter, why: str) -> None:
         log.warning("fedforget: lost %s (node %d) in %s: %s", letter.client or "?", letter.node, letter.about, why)

@@ -105,9 +105,10 @@ def _run(grid: Grid, config: Config) -> Any:
     if action not in VERBS:
         raise SettingError("action", action, "one of " + ", ".join(VERBS))
     folder, verb = workspace_path(config), VERBS[action]
+    data = Path(str(config["data"])) if config.get("data") else None
     if action == "train" and not (folder / "federation.toml").exists():
-        Workspace.init(folder, settings_of(config), passphrase=_passphrase()).close()
-    with Workspace.open(folder, passphrase=_passphrase()) as space:
+        Workspace.init(folder, settings_of(config), data=data, passphrase=_passphrase()).close()
+    with Workspace.open(folder, data=data, passphrase=_passphrase()) as space:
         if verb.nodes:
             leaving = names(config, "client") + names(config, "gone")
             with joined(space, grid, config, leaving) as joint:
@@ -136,6 +137,8 @@ def nodes_of(space: Workspace, grid: Grid, config: Config, leaving: tuple[str, .
     roll = Roll(space.ledger, seat_names(space.settings))
     post = Post(grid, roll, float(config.get("deadline", 300.0)), identity, space.settings.federation)
     store = GridStore(post, space.store)
+    if space.ledger.get("holders", "here") != store.place:
+        space.ledger.put("holders", store.place)
     stages = len(space.ledger.stages())
     there = [m.client for m, gone in space.ledger.members() if gone is None and m.present(stages - 1)]
     post.meet([c for c in there if c not in leaving], float(config.get("wait", 60.0)))

@@ -17,6 +17,7 @@ from typing import TypeVar
 from ..errors import (
     AlreadyForgotten,
     Damaged,
+    Elsewhere,
     FedForgetError,
     NotAWorkspace,
     NotTrained,
@@ -213,8 +214,15 @@ class Workspace:
     def _working(self) -> Iterator[None]:
         """Hold the lock, with whatever an interruption left behind put in order."""
         with locked(self.path):
+            self._refuse_elsewhere()
             settle.settle(self)
             yield
+
+    def _refuse_elsewhere(self) -> None:
+        """A store that does not reach the holders would take their slices for lost and their deletions for done."""
+        where = self.ledger.get("holders", "here")
+        if where != getattr(self.store, "place", "here"):
+            raise Elsewhere(self.path, where)
 
     # --- training -----------------------------------------------------------------------------------------
 
@@ -314,6 +322,7 @@ class Workspace:
     def scrub(self, portion: int = 0, progress: Progress = silent) -> ScrubReport:
         """Check the next slices against their hashes, going on where the last scrub stopped; 0: all of them."""
         with locked(self.path):
+            self._refuse_elsewhere()
             return upkeep.scrub(self, portion, progress)
 
     def repair(self, gone: Iterable[str] = (), progress: Progress = silent) -> RepairReport:
@@ -385,6 +394,7 @@ class Workspace:
         self, replay: int = 0, never_joined: bool = False, seed: int = 0, progress: Progress = silent
     ) -> VerifyReport:
         with locked(self.path, shared=True):
+            self._refuse_elsewhere()
             return verify.verify_report(self, replay, never_joined, seed, progress)
 
 

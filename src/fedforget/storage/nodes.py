@@ -8,8 +8,7 @@ from .ledger import Ledger
 
 def bound(ledger: Ledger) -> dict[str, str]:
     """Every key ever bound, and its client."""
-    with ledger.engine.connect() as db:
-        return {row.key: row.client for row in db.execute(sa.select(tables.nodes))}
+    return {row["key"]: row["client"] for row in ledger._all(sa.select(tables.nodes))}
 
 
 def bind(ledger: Ledger, key: str, client: str) -> None:

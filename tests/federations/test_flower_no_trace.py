@@ -1,7 +1,7 @@
 """After a forget nothing of the leaver is in Flower's database, its write-ahead log, or any node's slice folder."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -63,7 +63,7 @@ def forgotten(processes: Trials) -> tuple[Before, Path]:
     slices = MemoryStore()
     for node in processes.federation.nodes.values():
         store = DirectoryStore(kept / "nodes" / node.name / "slices")
-        slices.put({replace(k, holder=node.name): store.get(k) or b"" for k in store.keys()})  # noqa: SIM118
+        slices.put({k._replace(holder=node.name): store.get(k) or b"" for k in store.keys()})  # noqa: SIM118
     processes.run({**step, "action": "forget", "client": LEAVER}, {**step, "action": "verify"}).expect()
     return Before(kept, state, slices), space
 

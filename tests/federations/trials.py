@@ -61,7 +61,7 @@ class Trials:
     # --- running ------------------------------------------------------------------------------------------
 
     def steps(self, *steps: Mapping[str, Any]) -> Mapping[str, str]:
-        usual = {"deadline": DEADLINE, "wait": 120.0}
+        usual = {"deadline": DEADLINE, "wait": 900.0}
         return {"steps": json.dumps([{**usual, **step} for step in steps])}
 
     def run(self, *steps: Mapping[str, Any]) -> Run:

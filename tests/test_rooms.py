@@ -53,7 +53,12 @@ ROOMS = {
     ),
     # surface: the same verbs as the workspace, no logic of its own
     "demo": Room("demo", "errors core records evaluation workspace", "numpy"),
-    "surface": Room("cli present __main__", "package errors core workspace demo", "typer rich"),
+    "experiments": Room(
+        "experiments",
+        "package errors seeds core signing evaluation datasets storage plots workspace",
+        "numpy",
+    ),
+    "surface": Room("cli present __main__", "package errors core workspace demo experiments", "typer rich"),
     "package": Room("", "workspace"),
 }
 # Datasets know examples, seeds and errors, and nothing of federations.

@@ -3,7 +3,7 @@
 One JSON document on stdout with --json and nothing else there; progress on stderr, and only on a terminal.
 """
 
-from . import study, verbs  # each enters its commands
+from . import experiments, study, verbs  # each enters its commands
 from .base import app, main
 
-__all__ = ["app", "main", "study", "verbs"]
+__all__ = ["app", "experiments", "main", "study", "verbs"]

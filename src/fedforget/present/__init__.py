@@ -1,10 +1,12 @@
 """Present: reports as a person reads them in a terminal."""
 
 from .base import size
+from .experiments import checked, reproduced
 from .study import dataset, demo, storage
 from .verbs import evaluated, forgot, made, planned, repaired, scrubbed, staged, status, trained, verified
 
 __all__ = [
+    "checked",
     "dataset",
     "demo",
     "evaluated",
@@ -12,6 +14,7 @@ __all__ = [
     "made",
     "planned",
     "repaired",
+    "reproduced",
     "scrubbed",
     "size",
     "staged",

@@ -1,0 +1,116 @@
+"""Make: the cells of a recipe that are not there yet, each training shared by all that start from it."""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+
+from ..forgetting import METHODS
+from ..workspace.progress import Progress
+from .case import Case, Federation
+from .cells import Cell, Cells, measured
+from .measure import Asker
+from .run import Finished, asker_for, run_request, run_training
+from .track import TrackPast
+from .world import World, opened
+
+
+@dataclass(frozen=True)
+class Made:
+    """The cells in the order of the cases, and how many of them were made now."""
+
+    cells: tuple[Cell, ...]
+    made: int
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where things are while cells are made. `room`: tracks, thrown away once their cells are done."""
+
+    cells: Cells
+    room: Path
+    data: Path | None = None
+    workers: int | None = None
+
+
+def make(cases: Sequence[Case], bench: Bench, progress: Progress, what: str) -> Made:
+    """Every cell, from the shelf or made now. Killed at any moment, the same call goes on where it was."""
+    found = {case.name: cell for case in cases if (cell := bench.cells.get(case.name, case.digest)) is not None}
+    total = sum(price(case) for case in cases)
+    done = sum(price(case) for case in cases if case.name in found)
+    progress(what, done, total)
+    made = 0
+    for shared, every in by_world(cases).items():
+        missing = [case for case in every if case.name not in found]
+        if not missing:
+            continue
+        room = bench.room / shared.digest[:16]
+        with opened(shared.federation, bench.data, bench.workers) as world:
+            for case, finished in _of_world(world, missing, room, _ticker(progress, what, total, done)):
+                cell = Cell(case.name, case.values(), finished.result, measured(finished.timing, world.learner))
+                bench.cells.put(cell)
+                found[case.name] = cell
+                made += 1
+                done = sum(price(c) for c in cases if c.name in found)
+                progress(what, done, total)
+        shutil.rmtree(room, ignore_errors=True)
+    return Made(tuple(found[case.name] for case in cases), made)
+
+
+def by_world(cases: Sequence[Case]) -> dict[Case, list[Case]]:
+    """Cases by what they can share: data, cohort and, in the same world, training. Unsharded ones go first."""
+    found: dict[Case, list[Case]] = {}
+    for case in cases:
+        found.setdefault(Case(replace(case.federation, sharded=True), case.probe), []).append(case)
+    return {shared: sorted(every, key=lambda c: c.federation.sharded) for shared, every in found.items()}
+
+
+def _of_world(
+    world: World, missing: Sequence[Case], room: Path, tell: Callable[[int], None]
+) -> Iterator[tuple[Case, Finished]]:
+    """Each missing cell of both worlds; a training is walked through again only if something starts from it."""
+    for federation, group in groupby(missing, key=lambda c: c.federation):
+        cases, place = list(group), room / federation.world
+        here = world.of(federation)
+        tell(0)
+        track, trained = run_training(here, cases[0].training, place / "training", tell)
+        past, askers = TrackPast.of(track), dict[tuple[str, ...], Asker]()
+        for case in cases:
+            tell(0)
+            if case.request is None:
+                yield case, trained
+            else:
+                leavers = case.request.leavers(federation, here.names)
+                if leavers not in askers:
+                    askers[leavers] = asker_for(here, case, past)
+                folder = place / f"{case.request.name}-{case.digest[:8]}"
+                yield case, run_request(here, case, past, askers[leavers], folder, tell)
+
+
+def _ticker(progress: Progress, what: str, total: int, done: int) -> Callable[[int], None]:
+    """Progress within cells: what `tell` adds up since the last cell was done."""
+    state = {"done": done}
+
+    def tell(epochs: int) -> None:
+        state["done"] = min(total, state["done"] + epochs)
+        progress(what, state["done"], total)
+
+    return tell
+
+
+def price(case: Case) -> int:
+    """About how many client-epochs a cell takes, for the time left."""
+    federation = case.federation
+    whole = federation.rounds * federation.epochs * federation.participants
+    if case.request is None:
+        return whole
+    method = METHODS[case.request.method]
+    part = 1.0 if method.algorithm in ("scratch", "restart") else 1 / case.request.ratio
+    return round(whole * part * _touched(federation, case.request.count, case.request.pattern, method.algorithm))
+
+
+def _touched(federation: Federation, count: int, pattern: str, algorithm: str) -> float:
+    if algorithm == "scratch" or not federation.sharded:
+        return 1.0
+    return (min(count, federation.shards) if pattern == "even" else 1) / federation.shards

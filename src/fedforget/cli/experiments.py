@@ -14,7 +14,9 @@ _OUT = Path("experiments/results")
 
 @app.command()
 def reproduce(
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="table1 | fig3 | fig4 | fig5 | theory | storage | all")],
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET", help="table1 | fig3 | fig4 | fig5 | theory | storage | all")
+    ],
     preset: Annotated[str, typer.Option(help="quick: minutes | paper: the paper's full setting, hours")] = "quick",
     seeds: Annotated[list[int] | None, typer.Option(help="Instead of the preset's; may be repeated.")] = None,
     resume: Annotated[

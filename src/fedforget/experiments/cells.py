@@ -36,7 +36,8 @@ class Cell:
 
     @property
     def seed(self) -> int | None:
-        return self.case.get("federation", {}).get("seed", self.case.get("seed"))
+        found: int | None = self.case.get("federation", {}).get("seed", self.case.get("seed"))
+        return found
 
     def to_json(self) -> str:
         values = {

@@ -5,8 +5,8 @@ from typing import Any
 
 from .cells import Cell
 from .pictures import STYLES, figure_of
-from .shelf import Kind, Shelf, served
 from .sheet import NONE, Sheet, show
+from .shelf import Kind, Shelf, served
 
 
 def sheets(cells: Sequence[Cell], cited: Sequence[Mapping[str, Any]] = ()) -> tuple[Sheet, ...]:
@@ -39,8 +39,9 @@ def sheets(cells: Sequence[Cell], cited: Sequence[Mapping[str, Any]] = ()) -> tu
         "the paper's",
     )
     note = (
-        "Accuracy of what is served on the test examples of the curve. *client-epochs to FR − 1 point*: what each seed had spent "
-        "when it first stood within a point of where FR ends; “never” if it did not. The paper has curves and no numbers."
+        "Accuracy of what is served on the test examples of the curve. *client-epochs to FR − 1 point*: what each seed "
+        "had spent when it first stood within a point of where FR ends; “never” if it did not. "
+        "The paper has curves and no numbers."
     )
     return (Sheet("Over the rounds of forgetting", head, tuple(rows), head[2:6], (note,)),)
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from .cells import Cell
 from .pictures import STYLES, figure_of
-from .shelf import Kind, Shelf, served, spent
 from .sheet import NONE, Sheet, show
+from .shelf import Kind, Shelf, served, spent
 
 _PANELS = (("time, of FR for one", "time"), ("accuracy", "test_accuracy"), ("F1", "f1"))
 
@@ -44,8 +44,8 @@ def sheets(cells: Sequence[Cell], cited: Sequence[Mapping[str, Any]] = ()) -> tu
         "F1",
     )
     note = (
-        "*shards*: how many were made again; *of FR*: retraining without the same clients. The paper has curves and no numbers; "
-        "its T_c = S·C̄·(1 − (1 − 1/S)^K) lies between the two patterns (docs/evaluation.md)."
+        "*shards*: how many were made again; *of FR*: retraining without the same clients. The paper has curves and no "
+        "numbers; its T_c = S·C̄·(1 − (1 − 1/S)^K) lies between the two patterns (docs/evaluation.md)."
     )
     return (Sheet("Requests at once", head, tuple(rows), (head[2], *head[4:]), (note,)),)
 

@@ -22,7 +22,10 @@ def compute(recipe: Recipe, seed: int) -> dict[str, Any]:
     """Counted, not measured: bytes and messages follow from the plan, seconds from 0.1 s a message and the rate."""
     v = recipe.values
     base = _report(v)
-    over_clients = [(c, _report(v, clients=c)) for c in v.get("over_clients", ())]
+    share = int(v["participants"]) / int(v["clients"])  # as large a share of more clients takes part
+    over_clients = [
+        (c, _report(v, clients=c, participants=max(1, round(share * c)))) for c in v.get("over_clients", ())
+    ]
     over_rounds = [(g, _report(v, rounds=g)) for g in v.get("over_rounds", ())]
     return {
         "setting": {name: v[name] for name in ("parameters", "layers", "clients", "shards", "participants", "rounds")}
@@ -92,8 +95,8 @@ def sheets(result: Mapping[str, Any]) -> tuple[Sheet, ...]:
     s = result["setting"]
     note = (
         f"{s['clients']} clients, {s['shards']} shards of {s['participants']} a round, {s['rounds']} rounds, models of "
-        f"{_size(s['model_bytes'])}; seconds at 0.1 s a message and {float(s['rate']) / 1e6:g} Mbit/s, one message after "
-        "another. *the paper's* is its claim of 98 % less storage, which counts the server alone."
+        f"{_size(s['model_bytes'])}; seconds at 0.1 s a message and {float(s['rate']) / 1e6:g} Mbit/s, one "
+        "message after another. *the paper's* is its claim of 98 % less storage, which counts the server alone."
     )
     return (Sheet("What keeping the history costs", head, tuple(rows), head[2:], (note,)),)
 
@@ -104,9 +107,7 @@ def figures(result: Mapping[str, Any], stamp: str) -> dict[str, Any]:
     chosen = [(i, r) for i, r in enumerate(result["rows"]) if _label(r["name"])]
     labels = [_label(r["name"]) for _, r in chosen]
     kinds = (("server", "at the server"), ("holder", "at the fullest holder"), ("total", "in all"))
-    stored = [
-        Line(text, [], [max(r[kind], 1) / 1e9 for _, r in chosen], 4 + n) for n, (kind, text) in enumerate(kinds)
-    ]
+    stored = [Line(text, [], [_shown(r[kind] / 1e9) for _, r in chosen], 4 + n) for n, (kind, text) in enumerate(kinds)]
     short = ["FE", "SE\nuncoded", "SE\ncoded", "in a\nshard"][: len(labels)]
     first = [
         Panel("storage", "", "GB", stored, log_y=True, bars=short),
@@ -115,8 +116,8 @@ def figures(result: Mapping[str, Any], stamp: str) -> dict[str, Any]:
             "",
             "seconds",
             [
-                Line("recording all rounds", [], [max(r["record_seconds"], 0.1) for _, r in chosen], 5),
-                Line("recall for one request", [], [max(r["recall_seconds"], 0.1) for _, r in chosen], 3),
+                Line("recording all rounds", [], [_shown(r["record_seconds"]) for _, r in chosen], 5),
+                Line("recall for one request", [], [_shown(r["recall_seconds"]) for _, r in chosen], 3),
             ],
             log_y=True,
             bars=short,
@@ -134,6 +135,11 @@ def figures(result: Mapping[str, Any], stamp: str) -> dict[str, Any]:
         second.append(Panel(f"server, over {name}", name, "GB", servers, log_y=True))
         third.append(Panel(f"recall, over {name}", name, "seconds", recalls))
     return {"fig5": figure_of([first, second, third], stamp, height=2.3)}
+
+
+def _shown(value: float) -> float:
+    """Nothing is no bar: an axis of powers of ten has no place for nought."""
+    return value or float("nan")
 
 
 def _label(name: str) -> str:

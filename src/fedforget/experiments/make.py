@@ -1,10 +1,11 @@
 """Make: the cells of a recipe that are not there yet, each training shared by all that start from it."""
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from ..forgetting import METHODS
 from ..workspace.progress import Progress
@@ -13,7 +14,7 @@ from .cells import Cell, Cells, measured
 from .measure import Asker
 from .run import Finished, asker_for, run_request, run_training
 from .track import TrackPast
-from .world import World, opened
+from .world import World, lab, opened
 
 
 @dataclass(frozen=True)
@@ -41,29 +42,32 @@ def make(cases: Sequence[Case], bench: Bench, progress: Progress, what: str) -> 
     done = sum(price(case) for case in cases if case.name in found)
     progress(what, done, total)
     made = 0
-    for shared, every in by_world(cases).items():
-        missing = [case for case in every if case.name not in found]
-        if not missing:
-            continue
-        room = bench.room / shared.digest[:16]
-        with opened(shared.federation, bench.data, bench.workers) as world:
-            for case, finished in _of_world(world, missing, room, _ticker(progress, what, total, done)):
-                cell = Cell(case.name, case.values(), finished.result, measured(finished.timing, world.learner))
-                bench.cells.put(cell)
-                found[case.name] = cell
-                made += 1
-                done = sum(price(c) for c in cases if c.name in found)
-                progress(what, done, total)
-        shutil.rmtree(room, ignore_errors=True)
+    for worlds in by_lab(case for case in cases if case.name not in found):
+        with opened([shared.federation for shared in worlds], bench.data, bench.workers) as open_worlds:
+            for shared, missing in worlds.items():
+                room = bench.room / shared.digest[:16]
+                world = open_worlds[shared.federation]
+                for case, finished in _of_world(world, missing, room, _ticker(progress, what, total, done)):
+                    cell = Cell(case.name, case.values(), finished.result, measured(finished.timing, world.learner))
+                    bench.cells.put(cell)
+                    found[case.name] = cell
+                    made += 1
+                    done = sum(price(c) for c in cases if c.name in found)
+                    progress(what, done, total)
+                shutil.rmtree(room, ignore_errors=True)
     return Made(tuple(found[case.name] for case in cases), made)
 
 
-def by_world(cases: Sequence[Case]) -> dict[Case, list[Case]]:
-    """Cases by what they can share: data, cohort and, in the same world, training. Unsharded ones go first."""
-    found: dict[Case, list[Case]] = {}
+def by_lab(cases: Iterable[Case]) -> list[dict[Case, list[Case]]]:
+    """Cases by what they can share: learner and cohort; within that, data and, sharded or not, training."""
+    labs: dict[tuple[Any, ...], dict[Case, list[Case]]] = {}
     for case in cases:
-        found.setdefault(Case(replace(case.federation, sharded=True), case.probe), []).append(case)
-    return {shared: sorted(every, key=lambda c: c.federation.sharded) for shared, every in found.items()}
+        shared = Case(replace(case.federation, sharded=True), case.probe)
+        labs.setdefault(lab(case.federation), {}).setdefault(shared, []).append(case)
+    return [
+        {shared: sorted(every, key=lambda c: c.federation.sharded) for shared, every in worlds.items()}
+        for worlds in labs.values()
+    ]
 
 
 def _of_world(

@@ -126,7 +126,7 @@ class Asker:
         each = [self._answer(model, what) for model in row]
         if len(row) == 1:
             return {"model": each[0]}
-        pooled = {way: pool(way, each) for way in COMBINES if way != "average"}
+        pooled: dict[str, Probabilities] = {way: pool(way, each) for way in COMBINES if way != "average"}
         return {"average": self._answer(mean(row), what), **pooled}
 
     def _answer(self, model: Params, what: str) -> Probabilities:

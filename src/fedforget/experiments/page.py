@@ -64,7 +64,9 @@ class Page:
             page = docs.read_text()
             block = self._block(page)
             if block is None:
-                raise DataError(docs, self._opening(), "no such line", f"add it and a line {_END} where the results belong")
+                raise DataError(
+                    docs, self._opening(), "no such line", f"add it and a line {_END} where the results belong"
+                )
             Disk().write(docs, page.replace(block, self._wanted(docs)).encode())
             files.append(docs)
         return tuple(files)

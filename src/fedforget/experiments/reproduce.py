@@ -54,8 +54,9 @@ class Place:
     room: Path | None = None
     workers: int | None = None
 
-    def cells(self, preset: str) -> Cells:
-        return Cells(self.out / preset / "cells")
+    def cells(self, recipe: Recipe) -> Cells:
+        """Of the recipe that makes them: two recipes never write into one another's."""
+        return Cells(self.out / recipe.preset / "cells" / recipe.cells)
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def reproduce(
     made = 0 if draw_only else _make(recipe, place, seeds, resume, progress)
     page = page_of(target, preset, place, seeds)
     if not page.cells:
-        raise DataError(place.cells(preset).folder, f"cells of {target}", "none", "make them: leave out --draw")
+        raise DataError(place.cells(page.recipe).folder, f"cells of {target}", "none", "make them: leave out --draw")
     files = page.write(docs)
     return Outcome(target, preset, len(page.cells), page.of, made, tuple(str(f) for f in files), page.sheets)
 
@@ -130,7 +131,8 @@ def check(place: Place | None = None, docs: Path | None = None, targets: Sequenc
 
 def page_of(target: str, preset: str, place: Place, seeds: Sequence[int] = ()) -> Page:
     """The page of a target, from the cells that are there."""
-    recipe, how, cells = recipe_of(target, preset, place), TARGETS[target], place.cells(preset)
+    recipe, how = recipe_of(target, preset, place), TARGETS[target]
+    cells = place.cells(recipe)
     if how.compute is None:
         cases = recipe.cases(seeds)
         found = tuple(c for case in cases if (c := cells.get(case.name, case.digest)) is not None)
@@ -149,14 +151,14 @@ def page_of(target: str, preset: str, place: Place, seeds: Sequence[int] = ()) -
 
 
 def _make(recipe: Recipe, place: Place, seeds: Sequence[int], resume: bool, progress: Progress) -> int:
-    cells, how = place.cells(recipe.preset), TARGETS[recipe.name]
-    room = place.room or place.out / "room"
+    cells, how = place.cells(recipe), TARGETS[recipe.name]
+    room = (place.room or place.out / "room") / recipe.preset / recipe.cells
     if how.compute is None:
         cases = recipe.cases(seeds)
         if not resume:
             cells.drop(case.name for case in cases)
-            shutil.rmtree(room / recipe.preset, ignore_errors=True)
-        bench = Bench(cells, room / recipe.preset, place.data, place.workers)
+            shutil.rmtree(room, ignore_errors=True)
+        bench = Bench(cells, room, place.data, place.workers)
         return make(cases, bench, progress, recipe.name).made
     name, case = _computed_name(recipe), _computed_case(recipe)
     if resume and cells.get(name, digest_of(case)) is not None:
@@ -168,7 +170,7 @@ def _make(recipe: Recipe, place: Place, seeds: Sequence[int], resume: bool, prog
 
 
 def _computed_name(recipe: Recipe) -> str:
-    return f"{recipe.name}/seed{recipe.seeds[0]}"
+    return f"seed{recipe.seeds[0]}"
 
 
 def _computed_case(recipe: Recipe) -> dict[str, Any]:

@@ -181,4 +181,3 @@ def _shard(asker: Asker, before: Params, after: Params) -> dict[str, Any]:
 
 def _guarantee(guarantee: Guarantee) -> dict[str, Any]:
     return {"grade": guarantee.grade, "reason": guarantee.reason}
-

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from .cells import Cell
-from .shelf import HEAD_OF_MEASURE, Kind, Shelf, averaged, served, shard_alone, spent
 from .sheet import NONE, Sheet, show
+from .shelf import HEAD_OF_MEASURE, Kind, Shelf, averaged, served, shard_alone, spent
 
 _ORDER = ("FR", "FE", "RR", "SE", "exact", "clean", "FR sharded")
 _RATIOS = (("SE", "FR"), ("SE", "FE"), ("exact", "FR"), ("clean", "FR"), ("FE", "FR"), ("RR", "FR"))
@@ -68,10 +68,11 @@ def _scores(shelf: Shelf, kinds: Sequence[Kind]) -> Sheet:
         "F1, blind",
     )
     notes = (
-        "*accuracy*: what is served, the ensemble of the shards or the one model. *F1, average*: of the parameter average, as the "
-        "authors' code evaluates; *to FR* is its distance to retraining, which is all an F1 can show; *blind*: who says "
-        "“member” as often without looking. ± is half a 95 % interval over seeds. The paper's single cells are not at "
-        "hand and none is made up: of its F1 column only that it holds 0.5455 is cited, which is a blind attacker of recall 0.6.",
+        "*accuracy*: what is served, the ensemble of the shards or the one model. *F1, average*: of the parameter "
+        "average, as the authors' code evaluates; *to FR* is its distance to retraining, which is all an F1 can show; "
+        "*blind*: who says “member” as often without looking. ± is half a 95 % interval over seeds. The paper's single "
+        "cells are not at hand and none is made up: of its F1 column only that it holds 0.5455 is cited, which is a "
+        "blind attacker of recall 0.6.",
     )
     return Sheet("F1 and accuracy", head, tuple(rows), head[3:], notes)
 
@@ -102,9 +103,9 @@ def _times(shelf: Shelf, kinds: Sequence[Kind], cited: Sequence[Mapping[str, Any
             )
     head = ("data", "time of", *HEAD_OF_MEASURE.values(), "the paper's", "ratio")
     notes = (
-        "Each is a ratio within one run. *CPU seconds*: of the processes the clients ran in, the least disturbed by a busy "
-        "machine; *client seconds*: by each client's clock, one after another; *clients in parallel*: the slowest client of each "
-        "round, as if each had a machine of its own; *ratio*: ours by CPU seconds over the paper's, as cited.",
+        "Each is a ratio within one run. *CPU seconds*: of the processes the clients ran in, the least disturbed by a "
+        "busy machine; *client seconds*: by each client's clock, one after another; *clients in parallel*: the slowest "
+        "client of each round, as if each had a machine of its own; *ratio*: ours by CPU seconds over the paper's, as cited.",
     )
     return Sheet("Retraining time", head, tuple(rows), head[2:], notes)
 
@@ -162,7 +163,7 @@ def _drawn(shelf: Shelf, single: Sequence[Kind], drawn: Sequence[Kind]) -> Sheet
         )
     head = ("method", "clients drawn", "restart at round", "client-epochs of FR sharded", "after, %", "shard, %", "F1")
     notes = (
-        f"{drawn[0].task}, {drawn[0].partition}. Drawn each round a leaver may take part late, and all rounds before its "
-        "first stay as they are; drawn once, everybody takes part in round 0.",
+        f"{drawn[0].task}, {drawn[0].partition}. Drawn each round a leaver may take part late, and all rounds before "
+        "its first stay as they are; drawn once, everybody takes part in round 0.",
     )
     return Sheet("Drawing the clients once or each round", head, tuple(rows), head[2:], notes)

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from ..evaluation.simulation import simulate
-from ..evaluation.theory import Timing, concurrent_time, curves, expected_cost, sequential_time
+from ..evaluation.theory import Pattern, Timing, concurrent_time, curves, expected_cost, sequential_time
 from ..plan import Draw
 from .pictures import figure_of
 from .recipe import Recipe
 from .sheet import Sheet
 
-PATTERNS = ("even", "adapt", "random")
+PATTERNS: tuple[Pattern, ...] = ("even", "adapt", "random")
 
 
 def compute(recipe: Recipe, seed: int) -> dict[str, Any]:

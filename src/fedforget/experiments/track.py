@@ -75,7 +75,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Step:
-    """All shards' rounds of one index: what one atomic file holds. `mark` is what was measured of the models after it."""
+    """All shards' rounds of one index: what one atomic file holds. `mark`: what was measured of the models after it."""
 
     index: int
     rows: tuple[Row, ...]

@@ -1,13 +1,14 @@
 """World: a federation's data, learner, plan and cohort, made ready."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ..datasets import Dataset, load
 from ..examples import Examples
-from ..federation import Cohort, Learner, Settings
+from ..federation import Cohort, FitResult, FitTask, Learner, Settings
 from ..plan import Plan
 from ..seeds import derive, generator
 from ..workspace.settings import FederationSettings, Partition
@@ -50,10 +51,54 @@ class World:
         return replace(self, federation=federation)
 
 
+@dataclass(frozen=True)
+class Ward:
+    """One world's clients in a cohort that many worlds share: to start workers costs more than a small training."""
+
+    cohort: Cohort
+    prefix: str
+
+    @property
+    def pids(self) -> tuple[int, ...] | None:
+        return getattr(self.cohort, "pids", None)
+
+    def fit(self, tasks: Sequence[FitTask]) -> Iterator[FitResult]:
+        for result in self.cohort.fit([replace(t, client=self.prefix + t.client) for t in tasks]):
+            yield replace(result, client=result.client.removeprefix(self.prefix))
+
+
+def lab(federation: Federation) -> tuple[Any, ...]:
+    """What worlds must have in common to share a cohort: the learner and the data set."""
+    return federation.task, federation.learner, federation.lr, federation.batch, federation.context
+
+
 @contextmanager
-def opened(federation: Federation, data: Path | None, workers: int | None) -> Iterator[World]:
-    """The world with its cohort, which is closed at the end."""
-    settings = FederationSettings(
+def opened(
+    federations: Sequence[Federation], data: Path | None, workers: int | None
+) -> Iterator[dict[Federation, World]]:
+    """Worlds of one lab with a cohort for all of them, which is closed at the end."""
+    whole = load_whole(federations[0], data)
+    tasks = {f: task_on(dealt(f, whole), settings_of(f)) for f in federations}
+    everybody: dict[str, Examples] = {}
+    for at, (federation, task) in enumerate(tasks.items()):
+        chosen = federation.selected(tuple(task.examples))
+        everybody |= {f"{at}/{name}": task.examples[name] for name in chosen}
+    first = next(iter(tasks.values()))
+    cohort = open_engine(replace(first, examples=everybody), settings_of(federations[0]), workers)
+    try:
+        yield {
+            federation: World(federation, task, Ward(cohort, f"{at}/"), tuple(task.examples))
+            for at, (federation, task) in enumerate(tasks.items())
+        }
+    finally:
+        close = getattr(cohort, "close", None)
+        if close is not None:
+            close()
+
+
+def settings_of(federation: Federation) -> FederationSettings:
+    """As `fedforget init` has them: what data and learner follow from."""
+    return FederationSettings(
         task=federation.task,
         learner=federation.learner,
         clients=federation.clients,
@@ -64,20 +109,14 @@ def opened(federation: Federation, data: Path | None, workers: int | None) -> It
         context=federation.context,
         seed=federation.seed,
     )
-    task = task_on(dataset(federation, data), settings)
-    chosen = federation.selected(tuple(task.examples))
-    cohort = open_engine(replace(task, examples={name: task.examples[name] for name in chosen}), settings, workers)
-    try:
-        yield World(federation, task, cohort, tuple(task.examples))
-    finally:
-        close = getattr(cohort, "close", None)
-        if close is not None:
-            close()
 
 
-def dataset(federation: Federation, data: Path | None) -> Dataset:
-    """The data set, or as many of its training examples as the federation deals out."""
-    whole = load(federation.task, data, context=federation.context if federation.task == "shakespeare" else None)
+def load_whole(federation: Federation, data: Path | None) -> Dataset:
+    return load(federation.task, data, context=federation.context if federation.task == "shakespeare" else None)
+
+
+def dealt(federation: Federation, whole: Dataset) -> Dataset:
+    """The data set with as many training examples as the federation deals out."""
     if not federation.examples:
         return whole
     order = generator(derive(federation.seed, "examples"), "examples").permutation(len(whole.train))

@@ -7,6 +7,6 @@ from ..errors import MissingExtra
 if find_spec("matplotlib") is None:
     raise MissingExtra("drawing pictures", "plots")
 
-from .figure import Figure, Line, Panel, draw, stamp_of  # noqa: E402
+from .figure import Figure, Line, Panel, draw, stamp_of
 
 __all__ = ["Figure", "Line", "Panel", "draw", "stamp_of"]

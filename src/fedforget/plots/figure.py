@@ -1,7 +1,7 @@
 """Figure: panels of lines, as values, drawn to SVG and PNG.
 
-Colours are Okabe and Ito's, told apart by every kind of colour vision; each line has a dash and a marker of its own too, so
-that it survives a grey printer. A stamp in both files names the data they were drawn from.
+Colours are Okabe and Ito's, told apart by every kind of colour vision; each line has a dash and a marker of its own
+too, so that it survives a grey printer. A stamp in both files names the data they were drawn from.
 """
 
 import re
@@ -15,6 +15,7 @@ import matplotlib
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import MaxNLocator
 
 # Black first: the method everything is measured against. Yellow is left out, for it is lost on paper.
 COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
@@ -22,7 +23,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", (0, (5, 1, 1, 1, 1, 1)), ":", (0, (8, 2)), (0, (3, 1)))
 HATCHES = ("", "//", "..", "xx", "\\\\", "++", "oo")
 
-_STYLE = {
+_STYLE: Any = {
     "font.size": 9,
     "axes.titlesize": 9,
     "axes.labelsize": 9,
@@ -66,7 +67,7 @@ class Panel:
     lines: Sequence[Line]
     log_y: bool = False
     bars: Sequence[str] = ()
-    y_limits: tuple[float, float] | None = None
+    whole_x: bool = True  # rounds, requests, clients: there is nothing between
 
 
 @dataclass(frozen=True)
@@ -93,9 +94,7 @@ def draw(figure: Figure, path: Path) -> tuple[Path, Path]:
                     shown |= _panel(axes[row][column], panels[column])
                 else:
                     axes[row][column].set_axis_off()
-        canvas.legend(
-            shown.values(), shown.keys(), loc="outside lower center", ncols=min(len(shown), 4), frameon=False
-        )
+        canvas.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=min(len(shown), 4), frameon=False)
         svg, png = path.with_suffix(".svg"), path.with_suffix(".png")
         path.parent.mkdir(parents=True, exist_ok=True)
         body = BytesIO()
@@ -112,8 +111,8 @@ def _panel(axes: Any, panel: Panel) -> dict[str, Any]:
     axes.set_ylabel(panel.y_label)
     if panel.log_y:
         axes.set_yscale("log")
-    if panel.y_limits:
-        axes.set_ylim(*panel.y_limits)
+    if panel.whole_x and not panel.bars:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     return shown
 
 

@@ -5,8 +5,11 @@ from rich.console import Console
 from ..experiments import Checked, Outcomes
 from .base import say, table
 
+_WIDE = 200  # columns of numbers folded to a terminal's width can be read by nobody; let the terminal wrap lines
+
 
 def reproduced(out: Console, report: Outcomes) -> None:
+    out.width = max(out.width, _WIDE)
     for outcome in report.outcomes:
         for sheet in outcome.sheets:
             say(out, sheet.name)

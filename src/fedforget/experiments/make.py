@@ -1,7 +1,7 @@
 """Make: the cells of a recipe that are not there yet, each training shared by all that start from it."""
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -35,25 +35,48 @@ class Bench:
     workers: int | None = None
 
 
+@dataclass
+class Ticker:
+    """Work done so far: of finished cells their price, and of the one under way what it told, up to its own."""
+
+    progress: Progress
+    what: str
+    total: int
+    done: int
+    most: int = 0
+    within: int = 0
+
+    def begin(self, case: Case | None) -> None:
+        """None: a walk through a training that was paid for before."""
+        self.most, self.within = price(case) if case else 0, 0
+        self.tell(0)
+
+    def tell(self, epochs: int) -> None:
+        self.within = min(self.most, self.within + epochs)
+        self.progress(self.what, self.done + self.within, self.total)
+
+    def end(self, case: Case) -> None:
+        self.done += price(case)
+        self.most = self.within = 0
+        self.tell(0)
+
+
 def make(cases: Sequence[Case], bench: Bench, progress: Progress, what: str) -> Made:
     """Every cell, from the shelf or made now. Killed at any moment, the same call goes on where it was."""
     found = {case.name: cell for case in cases if (cell := bench.cells.get(case.name, case.digest)) is not None}
-    total = sum(price(case) for case in cases)
-    done = sum(price(case) for case in cases if case.name in found)
-    progress(what, done, total)
+    ticker = Ticker(progress, what, sum(map(price, cases)), sum(price(c) for c in cases if c.name in found))
+    ticker.tell(0)
     made = 0
     for worlds in by_lab(case for case in cases if case.name not in found):
         with opened([shared.federation for shared in worlds], bench.data, bench.workers) as open_worlds:
             for shared, missing in worlds.items():
-                room = bench.room / shared.digest[:16]
-                world = open_worlds[shared.federation]
-                for case, finished in _of_world(world, missing, room, _ticker(progress, what, total, done)):
+                room, world = bench.room / shared.digest[:16], open_worlds[shared.federation]
+                for case, finished in _of_world(world, missing, room, ticker):
                     cell = Cell(case.name, case.values(), finished.result, measured(finished.timing, world.learner))
                     bench.cells.put(cell)
                     found[case.name] = cell
                     made += 1
-                    done = sum(price(c) for c in cases if c.name in found)
-                    progress(what, done, total)
+                    ticker.end(case)
                 shutil.rmtree(room, ignore_errors=True)
     return Made(tuple(found[case.name] for case in cases), made)
 
@@ -70,37 +93,26 @@ def by_lab(cases: Iterable[Case]) -> list[dict[Case, list[Case]]]:
     ]
 
 
-def _of_world(
-    world: World, missing: Sequence[Case], room: Path, tell: Callable[[int], None]
-) -> Iterator[tuple[Case, Finished]]:
+def _of_world(world: World, missing: Sequence[Case], room: Path, ticker: Ticker) -> Iterator[tuple[Case, Finished]]:
     """Each missing cell of both worlds; a training is walked through again only if something starts from it."""
     for federation, group in groupby(missing, key=lambda c: c.federation):
         cases, place = list(group), room / federation.world
         here = world.of(federation)
-        tell(0)
-        track, trained = run_training(here, cases[0].training, place / "training", tell)
+        training = next((case for case in cases if case.request is None), None)
+        ticker.begin(training)
+        track, trained = run_training(here, cases[0].training, place / "training", ticker.tell)
+        if training is not None:
+            yield training, trained
         past, askers = TrackPast.of(track), dict[tuple[str, ...], Asker]()
         for case in cases:
-            tell(0)
             if case.request is None:
-                yield case, trained
-            else:
-                leavers = case.request.leavers(federation, here.names)
-                if leavers not in askers:
-                    askers[leavers] = asker_for(here, case, past)
-                folder = place / f"{case.request.name}-{case.digest[:8]}"
-                yield case, run_request(here, case, past, askers[leavers], folder, tell)
-
-
-def _ticker(progress: Progress, what: str, total: int, done: int) -> Callable[[int], None]:
-    """Progress within cells: what `tell` adds up since the last cell was done."""
-    state = {"done": done}
-
-    def tell(epochs: int) -> None:
-        state["done"] = min(total, state["done"] + epochs)
-        progress(what, state["done"], total)
-
-    return tell
+                continue
+            ticker.begin(case)
+            leavers = case.request.leavers(federation, here.names)
+            if leavers not in askers:
+                askers[leavers] = asker_for(here, case, past)
+            folder = place / f"{case.request.name}-{case.digest[:8]}"
+            yield case, run_request(here, case, past, askers[leavers], folder, ticker.tell)
 
 
 def price(case: Case) -> int:

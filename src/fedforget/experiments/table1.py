@@ -105,7 +105,8 @@ def _times(shelf: Shelf, kinds: Sequence[Kind], cited: Sequence[Mapping[str, Any
     notes = (
         "Each is a ratio within one run. *CPU seconds*: of the processes the clients ran in, the least disturbed by a "
         "busy machine; *client seconds*: by each client's clock, one after another; *clients in parallel*: the slowest "
-        "client of each round, as if each had a machine of its own; *ratio*: ours by CPU seconds over the paper's, as cited.",
+        "client of each round, as if each had a machine of its own; *ratio*: ours by CPU seconds over the paper's, "
+        "as cited.",
     )
     return Sheet("Retraining time", head, tuple(rows), head[2:], notes)
 

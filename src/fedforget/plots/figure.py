@@ -112,7 +112,7 @@ def _panel(axes: Any, panel: Panel) -> dict[str, Any]:
     if panel.log_y:
         axes.set_yscale("log")
     if panel.whole_x and not panel.bars:
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     return shown
 
 
@@ -161,6 +161,10 @@ def _bars(axes: Any, panel: Panel) -> dict[str, Any]:
             linewidth=0.5,
         )
     axes.set_xticks(place, panel.bars)
+    axes.set_xlim(-0.5, len(place) - 0.5)
+    if panel.log_y:  # bars of powers of ten begin somewhere: a whole power below the smallest
+        axes.set_yscale("log")
+        axes.set_ylim(bottom=10.0 ** np.floor(np.log10(np.nanmin([line.y for line in panel.lines])) - 0.2))
     axes.grid(axis="x", visible=False)
     return shown
 

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -79,7 +80,7 @@ def test_drawing_again_mends_it_and_says_what_is_missing(made: Path) -> None:
     (made / CELL).unlink()
     outcome = reproduce("table1", "tiny", place(made), draw_only=True, docs=made / "page.md")
     assert (outcome.cells, outcome.of, outcome.made) == (7, 8, 0)
-    assert "**1 cells were not run.**" in (made / "page.md").read_text()
+    assert "**Not run: 1 cells.**" in (made / "page.md").read_text()
     reproduce("fig3", "tiny", place(made), draw_only=True)
     assert not check(place(made), made / "page.md", small_targets()).findings
 
@@ -110,7 +111,7 @@ def test_an_unknown_target_is_an_error(tmp_path: Path) -> None:
 
 
 def test_without_matplotlib_it_says_so_before_it_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fedforget.experiments.reproduce.find_spec", lambda name: None)
+    monkeypatch.setattr(sys.modules["fedforget.experiments.reproduce"], "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"fedforget\[plots\]"):
         reproduce("fig3", "tiny", place(tmp_path))
 

@@ -46,7 +46,8 @@ class Page:
     def _made_of(self) -> str:
         seeds = sorted({c.seed for c in self.cells if c.seed is not None})
         machines = sorted({str(c.measured["machine"]) for c in self.cells})
-        missing = "" if len(self.cells) == self.of else f" **{self.of - len(self.cells)} cells were not run.**"
+        lacking = self.of - len(self.cells)
+        missing = f" **Not run: {lacking} cells.**" if lacking else ""
         return (
             f"`fedforget reproduce {self.target} --preset {self.recipe.preset}`: {len(self.cells)} of {self.of} cells, "
             f"seeds {', '.join(map(str, seeds))}; {'; '.join(machines)}.{missing}"

@@ -19,7 +19,3 @@ def sheets(result: Mapping[str, Any]) -> tuple[Sheet, ...]:
     return tuple(
         replace(sheet, name=f"{sheet.name}: {name}") for name, found in result.items() for sheet in fig5.sheets(found)
     )
-
-
-def figures(result: Mapping[str, Any], stamp: str) -> dict[str, Any]:
-    return {}

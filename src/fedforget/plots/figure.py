@@ -75,7 +75,7 @@ class Figure:
     """Rows of panels under one legend."""
 
     rows: Sequence[Sequence[Panel]]
-    stamp: str  # a digest of the data
+    stamp: str  # a SHA-256 of the data, in hexadecimal
     width: float = 7.2  # inches: a page's text
     height: float = 2.1  # of a row
 
@@ -173,7 +173,7 @@ def stamp_of(path: Path) -> str | None:
     """The stamp in a picture of either kind; None if there is none."""
     blob = path.read_bytes()
     if path.suffix == ".svg":
-        found = re.search(rb"<dc:description>\s*([0-9a-f]+)\s*</dc:description>", blob)
+        found = re.search(rb"<dc:description>\s*([0-9a-f]{64})\s*</dc:description>", blob)
         return found[1].decode() if found else None
-    found = re.search(rb"tEXtDescription\x00([0-9a-f]+)", blob)
+    found = re.search(rb"tEXtDescription\x00([0-9a-f]{64})", blob)
     return found[1].decode() if found else None

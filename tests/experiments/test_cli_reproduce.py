@@ -1,4 +1,4 @@
-"""The command says what `reproduce` and `check` say: one JSON document, and an exit code where cells and tables differ."""
+"""The command says what `reproduce` and `check` say: one JSON document, and a code where cells and tables differ."""
 
 import json
 import sys

@@ -1,10 +1,12 @@
 """Cells: what the core says, made once, shared where they may be, the same however often the run was interrupted."""
 
 import multiprocessing
+import os
 import random
 import shutil
 import time
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -17,8 +19,8 @@ from fedforget.experiments.recipe import read
 from fedforget.experiments.run import cpu_seconds, run_training
 from fedforget.experiments.track import Track, TrackPast
 from fedforget.experiments.world import opened
+from fedforget.federation import FitResult, FitTask, train_all
 from fedforget.federation import Place as RoundPlace
-from fedforget.federation import train_all
 from fedforget.forgetting import Calibration, Recorded, forget, method_named, prepare_work
 from fedforget.plan import Change
 
@@ -203,10 +205,19 @@ def test_the_time_left_is_guessed_from_client_epochs() -> None:
     assert share("exact", 3, "even") == 0.75
 
 
-def test_processor_time_of_the_clients_grows_and_is_unknown_where_it_cannot_be_read() -> None:
-    class Pool:
-        pids = (1 << 30,)
+@dataclass(frozen=True)
+class Pool:
+    pids: tuple[int, ...] | None
 
-    before = time.process_time()
-    assert (cpu_seconds(object()) or 0) >= before  # type: ignore[arg-type]
-    assert cpu_seconds(Pool()) is None  # type: ignore[arg-type]
+    def fit(self, tasks: Sequence[FitTask]) -> Iterator[FitResult]:
+        yield from ()
+
+
+def test_processor_time_is_of_the_workers_and_unknown_where_there_are_none_or_they_are_gone() -> None:
+    me = os.getpid()
+    before = sum(os.times()[:2])
+    spent = cpu_seconds(Pool((me,)))
+    assert spent is not None
+    assert spent[me] == pytest.approx(before, abs=0.5)
+    assert cpu_seconds(Pool((me, 1 << 30))) is None
+    assert cpu_seconds(Pool(None)) is None

@@ -7,7 +7,7 @@ from typing import Any
 from .cells import Cell
 from .pictures import STYLES, figure_of
 from .sheet import NONE, Sheet, show
-from .shelf import Kind, Shelf, served, spent
+from .shelf import Kind, Shelf, served, spent, work
 
 _PANELS = (("time, of FR for one", "time"), ("accuracy", "test_accuracy"), ("F1", "f1"))
 
@@ -25,7 +25,7 @@ def sheets(cells: Sequence[Cell], cited: Sequence[Mapping[str, Any]] = ()) -> tu
                 kind.label,
                 _same(shelf, kind, "touched"),
                 show(shelf.ratio(kind, retrained, spent("client_epochs"))),
-                show(shelf.ratio(kind, retrained, spent("cpu"))),
+                show(shelf.ratio(kind, retrained, work)),
                 NONE,
                 show(shelf.over(kind, lambda c: served(c)["test_accuracy"]), 1, 100),
                 show(shelf.over(kind, lambda c: served(c)["f1"])),
@@ -38,14 +38,15 @@ def sheets(cells: Sequence[Cell], cited: Sequence[Mapping[str, Any]] = ()) -> tu
         "method",
         "shards",
         "client-epochs of FR",
-        "CPU of FR",
+        "time of FR",
         "the paper's",
         "after, %",
         "F1",
     )
     note = (
-        "*shards*: how many were made again; *of FR*: retraining without the same clients. The paper has curves and no "
-        "numbers; its T_c = S·C̄·(1 − (1 − 1/S)^K) lies between the two patterns (docs/evaluation.md)."
+        "*shards*: how many were made again; *of FR*: retraining without the same clients; *time*: processor time of the "
+        "clients, or their own clocks. The paper has curves and no numbers; its T_c = S·C̄·(1 − (1 − 1/S)^K) lies between "
+        "the two patterns (docs/evaluation.md)."
     )
     return (Sheet("Requests at once", head, tuple(rows), (head[2], *head[4:]), (note,)),)
 
@@ -89,5 +90,5 @@ def _panel(shelf: Shelf, kinds: Sequence[Kind], data: str, pattern: str, label: 
 
 def _value(shelf: Shelf, kind: Kind, what: str) -> Any:
     if what == "time":
-        return shelf.ratio(kind, replace(kind, label="FR", count=1, pattern="adapt"), spent("cpu"))
+        return shelf.ratio(kind, replace(kind, label="FR", count=1, pattern="adapt"), work)
     return shelf.over(kind, lambda c: served(c)[what])

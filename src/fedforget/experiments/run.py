@@ -142,18 +142,19 @@ def timed(groups: Iterator[tuple[Round, ...]], cohort: Cohort) -> Iterator[tuple
         if group is None:
             return
         cost = cost_of(group)
-        cpu = None if spent is None or after is None else after - spent
+        same = spent is not None and after is not None and spent.keys() == after.keys()
+        cpu = sum(after[pid] - spent[pid] for pid in after) if same else None  # type: ignore[index, union-attr]
         yield group, Timing(wall, cost.seconds, cost.slowest, cpu)
 
 
-def cpu_seconds(cohort: Cohort) -> float | None:
-    """Processor time of the processes the clients run in: what a busy machine disturbs least."""
+def cpu_seconds(cohort: Cohort) -> dict[int, float] | None:
+    """Processor time of each worker process: what a busy machine disturbs least. None where there is none to tell."""
     pids = getattr(cohort, "pids", None)
-    if pids is None:
-        return time.process_time()
+    if pids is None:  # in this process, whose time is the server's too
+        return None
     try:
-        ticks = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13] for pid in pids]
-        return sum(int(user) + int(system) for user, system in ticks) / os.sysconf("SC_CLK_TCK")
+        ticks = {pid: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13] for pid in pids}
+        return {p: (int(user) + int(system)) / os.sysconf("SC_CLK_TCK") for p, (user, system) in ticks.items()}
     except (OSError, ValueError):  # no Linux, or a worker that just ended
         return None
 

@@ -1,6 +1,6 @@
 """Shelf: finished cells in the order a table or picture wants them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,10 +78,16 @@ def averaged(cell: Cell) -> dict[str, float]:
     return found
 
 
-def shard_alone(cell: Cell, when: str, what: str) -> float | None:
-    """The mean over the touched shards, each by itself."""
-    found = [row[when][what] for row in cell.result["shards"].values()]
+def shard_alone(cell: Cell, when: str, what: str, shards: Collection[str] = ()) -> float | None:
+    """The mean over the touched shards, or those of them that are asked for, each by itself."""
+    found = [row[when][what] for shard, row in cell.result["shards"].items() if shard in shards or not shards]
     return sum(found) / len(found) if found else None
+
+
+def work(cell: Cell) -> float | None:
+    """Processor seconds of the clients' processes; where they had none of their own, seconds by the clients' clocks."""
+    cpu = spent("cpu")(cell)
+    return spent("client")(cell) if cpu is None else cpu
 
 
 def spent(measure: str) -> Callable[[Cell], float | None]:

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from .cells import Cell
 from .sheet import NONE, Sheet, show
-from .shelf import HEAD_OF_MEASURE, Kind, Shelf, averaged, served, shard_alone, spent
+from .shelf import HEAD_OF_MEASURE, Kind, Shelf, averaged, served, shard_alone, spent, work
 
 _ORDER = ("FR", "FE", "RR", "SE", "exact", "clean", "FR sharded")
 _RATIOS = (("SE", "FR"), ("SE", "FE"), ("exact", "FR"), ("clean", "FR"), ("FE", "FR"), ("RR", "FR"))
@@ -91,7 +92,7 @@ def _times(shelf: Shelf, kinds: Sequence[Kind], cited: Sequence[Mapping[str, Any
                 for c in cited
                 if c["ratio"] == f"{method}/{base}" and (task == "shakespeare") == (c["on"] == "text")
             ]
-            main = ratios["cpu"] or ratios["client_epochs"]
+            main = shelf.ratio(one, other, work)
             rows.append(
                 (
                     one.data,
@@ -105,8 +106,8 @@ def _times(shelf: Shelf, kinds: Sequence[Kind], cited: Sequence[Mapping[str, Any
     notes = (
         "Each is a ratio within one run. *CPU seconds*: of the processes the clients ran in, the least disturbed by a "
         "busy machine; *client seconds*: by each client's clock, one after another; *clients in parallel*: the slowest "
-        "client of each round, as if each had a machine of its own; *ratio*: ours by CPU seconds over the paper's, "
-        "as cited.",
+        "client of each round, as if each had a machine of its own; *ratio*: ours by CPU seconds (where the clients "
+        "ran in processes of their own, else client seconds) over the paper's, as cited.",
     )
     return Sheet("Retraining time", head, tuple(rows), head[2:], notes)
 
@@ -115,17 +116,26 @@ def _alone(shelf: Shelf, kinds: Sequence[Kind]) -> Sheet:
     rows = []
     for kind in _sorted([k for k in kinds if k.label in ("SE", "exact", "clean", "FR sharded")]):
         retrained = replace(kind, label="exact")
-        mine = shelf.over(kind, lambda c: shard_alone(c, "after", "test_accuracy"))
-        exact = shelf.over(retrained, lambda c: shard_alone(c, "after", "test_accuracy"))
+        home = {c.seed: tuple(c.result["shards"]) for c in shelf.of(retrained)}
+        mine, loss, gone, before = (
+            shelf.over(kind, partial(_at_home, home, when, what))
+            for when, what in (
+                ("after", "test_accuracy"),
+                ("after", "test_loss"),
+                ("after", "forgotten_accuracy"),
+                ("before", "test_accuracy"),
+            )
+        )
+        exact = shelf.over(retrained, partial(_at_home, home, "after", "test_accuracy"))
         rows.append(
             (
                 kind.data,
                 kind.label,
-                show(shelf.over(kind, lambda c: shard_alone(c, "before", "test_accuracy")), 1, 100),
+                show(before, 1, 100),
                 show(mine, 1, 100),
                 NONE if mine is None or exact is None else f"{100 * (mine.value - exact.value):+.1f}",
-                show(shelf.over(kind, lambda c: shard_alone(c, "after", "test_loss"))),
-                show(shelf.over(kind, lambda c: shard_alone(c, "after", "forgotten_accuracy")), 1, 100),
+                show(loss),
+                show(gone, 1, 100),
                 _same(shelf, kind, retrained),
             )
         )
@@ -135,6 +145,11 @@ def _alone(shelf: Shelf, kinds: Sequence[Kind]) -> Sheet:
         "*FR sharded* is the run the leaver never joined, trained from nothing.",
     )
     return Sheet("The leaver's shard by itself", head, tuple(rows), head[2:], notes)
+
+
+def _at_home(home: Mapping[int | None, tuple[str, ...]], when: str, what: str, cell: Cell) -> float | None:
+    """Of the leaver's shard, though the method may have made others again too."""
+    return shard_alone(cell, when, what, home.get(cell.seed, ()))
 
 
 def _same(shelf: Shelf, kind: Kind, exact: Kind) -> str:

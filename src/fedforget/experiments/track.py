@@ -24,7 +24,7 @@ from ..plan import Cell
 
 @dataclass(frozen=True)
 class Timing:
-    """What was measured of a step; never part of a result. `cpu` is None where the machine does not tell."""
+    """What was measured of a step; never part of a result. `cpu` is None where nobody can tell."""
 
     wall: float = 0.0
     client: float = 0.0  # summed over the clients

@@ -44,9 +44,9 @@ def sheets(cells: Sequence[Cell], cited: Sequence[Mapping[str, Any]] = ()) -> tu
         "F1",
     )
     note = (
-        "*shards*: how many were made again; *of FR*: retraining without the same clients; *time*: processor time of the "
-        "clients, or their own clocks. The paper has curves and no numbers; its T_c = S·C̄·(1 − (1 − 1/S)^K) lies between "
-        "the two patterns (docs/evaluation.md)."
+        "*shards*: how many were made again; *of FR*: retraining without the same clients; *time*: processor time of "
+        "the clients, or their own clocks. The paper has curves and no numbers; its T_c = S·C̄·(1 − (1 − 1/S)^K) lies "
+        "between the two patterns (docs/evaluation.md)."
     )
     return (Sheet("Requests at once", head, tuple(rows), (head[2], *head[4:]), (note,)),)
 

@@ -142,9 +142,15 @@ def timed(groups: Iterator[tuple[Round, ...]], cohort: Cohort) -> Iterator[tuple
         if group is None:
             return
         cost = cost_of(group)
-        same = spent is not None and after is not None and spent.keys() == after.keys()
-        cpu = sum(after[pid] - spent[pid] for pid in after) if same else None  # type: ignore[index, union-attr]
+        cpu = _between(spent, after)
         yield group, Timing(wall, cost.seconds, cost.slowest, cpu)
+
+
+def _between(spent: Mapping[int, float] | None, after: Mapping[int, float] | None) -> float | None:
+    """None where it is not known, or a worker was started again in between."""
+    if spent is None or after is None or spent.keys() != after.keys():
+        return None
+    return sum(after.values()) - sum(spent.values())
 
 
 def cpu_seconds(cohort: Cohort) -> dict[int, float] | None:

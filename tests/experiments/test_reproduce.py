@@ -85,6 +85,14 @@ def test_drawing_again_mends_it_and_says_what_is_missing(made: Path) -> None:
     assert not check(place(made), made / "page.md", small_targets()).findings
 
 
+def test_other_seeds_stand_beside_the_recipes_own(made: Path) -> None:
+    outcome = reproduce("table1", "tiny", place(made), seeds=(3,))
+    assert (outcome.cells, outcome.of, outcome.made) == (16, 16, 8)
+    assert "seeds 0, 3;" in (made / "results/tiny/table1.md").read_text()
+    reproduce("fig3", "tiny", place(made), draw_only=True)
+    assert not check(place(made), targets=small_targets()).findings
+
+
 def test_a_cell_that_was_tampered_with_is_refused(made: Path) -> None:
     edit(CELL, '"rounds": 3', '"rounds": 4')(made)
     with pytest.raises(Damaged):

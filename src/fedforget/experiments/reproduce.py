@@ -102,7 +102,7 @@ def reproduce(
     if TARGETS[target].figures is not _nothing and find_spec("matplotlib") is None:
         raise MissingExtra("drawing pictures", "plots")
     made = 0 if draw_only else _make(recipe, place, seeds, resume, progress)
-    page = page_of(target, preset, place, seeds)
+    page = page_of(target, preset, place)
     if not page.cells:
         raise DataError(place.cells(page.recipe).folder, f"cells of {target}", "none", "make them: leave out --draw")
     files = page.write(docs)
@@ -129,12 +129,13 @@ def check(place: Place | None = None, docs: Path | None = None, targets: Sequenc
     return Checked(pages, tuple(findings))
 
 
-def page_of(target: str, preset: str, place: Place, seeds: Sequence[int] = ()) -> Page:
-    """The page of a target, from the cells that are there."""
+def page_of(target: str, preset: str, place: Place) -> Page:
+    """From the cells that are there: of the recipe's seeds, and of whatever others were asked for."""
     recipe, how = recipe_of(target, preset, place), TARGETS[target]
     cells = place.cells(recipe)
     if how.compute is None:
-        cases = recipe.cases(seeds)
+        there = {int(p.name.removeprefix("seed")) for p in cells.folder.glob("*/seed*")}
+        cases = recipe.cases(sorted(there | set(recipe.seeds)))
         found = tuple(c for case in cases if (c := cells.get(case.name, case.digest)) is not None)
         wanted, drawn_from = len(cases), found
         sheets = how.sheets(found, recipe.cited) if found else ()

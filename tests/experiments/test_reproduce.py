@@ -1,6 +1,7 @@
 """Tables and pictures come from cells alone, and a check finds whatever was changed since."""
 
 import json
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -67,6 +68,13 @@ DRIFTS: dict[str, tuple[Callable[[Path], None], str]] = {
     ),
     "a cell that is gone": (lambda root: (root / CELL).unlink(), "table1.md is not what"),
 }
+
+
+def test_a_page_whose_recipe_has_no_such_preset_is_stale(made: Path) -> None:
+    here = Place(made / "results")  # the recipes that come along have no preset "tiny"
+    findings = check(here).findings
+    assert len(findings) == 2
+    assert all("does not have" in finding for finding in findings)
 
 
 @pytest.mark.parametrize("what", DRIFTS)
@@ -155,6 +163,9 @@ def test_a_cell_says_seed_version_digest_and_machine(original: Path) -> None:
 
 
 def test_the_committed_tables_pictures_and_page_are_what_the_committed_cells_say() -> None:
-    found = check(Place(ROOT / "experiments/results"), ROOT / "docs/results.md")
+    page = ROOT / "docs/results.md"
+    found = check(Place(ROOT / "experiments/results"), page)
     assert found.findings == ()
     assert found.pages >= len(TARGETS)
+    shown = set(re.findall(r"<!-- results: (\w+) \w+ -->", page.read_text()))
+    assert shown == set(TARGETS)

@@ -122,7 +122,12 @@ def check(place: Place | None = None, docs: Path | None = None, targets: Sequenc
     pages = 0
     for folder in sorted(p for p in place.out.glob("*") if (p / "cells").is_dir()):
         for target in targets:
-            page = page_of(target, folder.name, place)
+            try:
+                page = page_of(target, folder.name, place)
+            except SettingError:  # not every recipe has every preset
+                stale = folder / f"{target}.md"
+                findings += [f"{stale} is of a preset its recipe does not have"] if stale.exists() else []
+                continue
             if page.cells or page.path.exists():
                 findings += page.findings(docs)
                 pages += 1

@@ -56,11 +56,16 @@ ROOMS = {
     ),
     # surface: the same verbs as the workspace, no logic of its own
     "demo": Room("demo federation_demo", "errors core records evaluation workspace processes", "numpy"),
+    "experiments": Room(
+        "experiments",
+        "package errors seeds core signing evaluation datasets storage plots workspace",
+        "numpy",
+    ),
     "serve": Room("serve", "errors workspace", "numpy"),
     "report": Room("report", "package errors core workspace"),
     "surface": Room(
         "cli present __main__",
-        "package errors core requests workspace demo serve report processes",
+        "package errors core requests workspace demo experiments serve report processes",
         "typer rich",
     ),
     "app on Flower": Room(

@@ -5,7 +5,17 @@ One JSON document on stdout with --json and nothing else there; progress on stde
 
 from typer.models import CommandInfo
 
-from . import evidence, federation, measure, report, requests, serving, study, verbs  # each enters its commands
+from . import (  # each enters its commands
+    evidence,
+    experiments,
+    federation,
+    measure,
+    report,
+    requests,
+    serving,
+    study,
+    verbs,
+)
 from .base import app, main
 
 # As one comes to need them; `--help` lists them so.
@@ -23,4 +33,16 @@ def _place(command: CommandInfo) -> int:
 
 app.registered_commands.sort(key=_place)
 
-__all__ = ["app", "evidence", "federation", "main", "measure", "report", "requests", "serving", "study", "verbs"]
+__all__ = [
+    "app",
+    "evidence",
+    "experiments",
+    "federation",
+    "main",
+    "measure",
+    "report",
+    "requests",
+    "serving",
+    "study",
+    "verbs",
+]

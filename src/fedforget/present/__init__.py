@@ -12,6 +12,7 @@ from .evidence import (
     log_redacted,
     log_verified,
 )
+from .experiments import checked, reproduced
 from .federation import federation_demo, raised
 from .measure import audited, compared
 from .report import reported
@@ -37,6 +38,7 @@ __all__ = [
     "certificate",
     "certificate_salt",
     "certificates",
+    "checked",
     "compared",
     "dataset",
     "delivered",
@@ -62,6 +64,7 @@ __all__ = [
     "raised",
     "repaired",
     "reported",
+    "reproduced",
     "request",
     "requests",
     "scrubbed",

@@ -34,7 +34,7 @@ test-flower: $(VENV)/flower
 	$(BIN)/pytest -n 2 --dist loadfile -m flower $(PYTEST)
 
 # What CI runs.
-check: $(VENV)/torch lint types
+check: $(VENV)/torch $(VENV)/flower lint types
 	$(BIN)/coverage erase
 	$(MAKE) --no-print-directory test PYTEST="--cov --cov-report= $(PYTEST)"
 	$(MAKE) --no-print-directory coverage
@@ -43,7 +43,7 @@ lint: $(VENV)/dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 
-types: $(VENV)/torch
+types: $(VENV)/torch $(VENV)/flower
 	$(BIN)/mypy
 
 coverage:

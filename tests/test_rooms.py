@@ -58,7 +58,7 @@ ROOMS = {
     "demo": Room("demo federation_demo", "errors core records evaluation workspace processes", "numpy"),
     "experiments": Room(
         "experiments",
-        "package errors seeds core signing evaluation datasets storage plots workspace",
+        "package errors seeds core signing evaluation datasets storage engines plots workspace",
         "numpy",
     ),
     "serve": Room("serve", "errors workspace", "numpy"),

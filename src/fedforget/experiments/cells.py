@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
+from ..engines.local import numerics as numerics_of
 from ..errors import Damaged
 from ..storage.disk import Disk
-from ..workspace.tasks import numerics as numerics_of
 from .case import digest_of
 from .track import Timing
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..errors import Unrecoverable
 from ..federation import Absence, Cost, Kind, Place, Round, Upload
-from ..forgetting import Measures
+from ..forgetting import Made, Measures
 from ..params import Layout, Params, gram
 from ..plan import Cell
 
@@ -166,6 +166,9 @@ class TrackPast:
 
     def lost(self, place: Place) -> tuple[str, ...]:
         return tuple(a.client for a in self._at(place).absent if a.lost)
+
+    def made(self, place: Place) -> Made:
+        return Made()  # all of a track is made in one go
 
     def roster(self, place: Place) -> tuple[str, ...]:
         return self._at(place).roster

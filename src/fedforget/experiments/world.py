@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from ..datasets import Dataset, load
+from ..engines.local import numerics
 from ..examples import Examples
 from ..federation import Cohort, FitResult, FitTask, Learner, Settings
 from ..plan import Plan
 from ..seeds import derive, generator
 from ..workspace.settings import FederationSettings, Partition
-from ..workspace.tasks import Task, numerics, open_engine, task_on
+from ..workspace.tasks import Task, open_engine, task_on
 from .case import Federation
 
 

@@ -35,27 +35,29 @@ ROOMS = {
     "sealing": Room("sealing", "errors records", "cryptography"),
     "signing": Room("canonical signing", "errors", "cryptography"),
     "requests": Room("requests", "errors signing"),
+    "evidence": Room("evidence", "errors signing", "cryptography"),
     "history": Room("history", "errors seeds core records coding sealing", "numpy"),
     "evaluation": Room("evaluation", "errors seeds core", "numpy sklearn scipy threadpoolctl"),
     # rim: never one another
     "learners": Room("learners", "errors seeds core", "numpy threadpoolctl"),
     "learners in torch": Room("learners.torch", "errors seeds core", "numpy threadpoolctl torch"),
     "datasets": Room("datasets", "errors seeds core", "numpy sklearn pooch tqdm"),
-    "storage": Room("storage", "errors seeds core records requests", "sqlalchemy sqlite3 alembic"),
+    "storage": Room("storage", "errors seeds core records requests signing evidence", "sqlalchemy sqlite3 alembic"),
     "engines": Room("engines", "errors seeds core", "numpy threadpoolctl"),
     "engine on Flower": Room("engines.flower", "errors seeds core records", "numpy threadpoolctl flwr"),
     "plots": Room("plots", "errors core evaluation", "numpy matplotlib"),
     # workspace: may use all below
     "workspace": Room(
         "workspace tasks reports",
-        "errors seeds core records coding sealing signing requests history evaluation"
+        "package errors seeds core records coding sealing signing requests evidence history evaluation"
         " learners datasets storage engines plots|learners in torch|engine on Flower",
         "numpy threadpoolctl",
     ),
     # surface: the same verbs as the workspace, no logic of its own
     "demo": Room("demo", "errors core records evaluation workspace", "numpy"),
     "serve": Room("serve", "errors workspace", "numpy"),
-    "surface": Room("cli present __main__", "package errors core requests workspace demo serve", "typer rich"),
+    "report": Room("report", "package errors core workspace"),
+    "surface": Room("cli present __main__", "package errors core requests workspace demo serve report", "typer rich"),
     "package": Room("", "workspace"),
 }
 # Datasets know examples, seeds and errors, and nothing of federations.

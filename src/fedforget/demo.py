@@ -31,7 +31,8 @@ class Row:
     before: float
     forgotten_accuracy: float
     client_epochs: int
-    seconds: float
+    training_seconds: float  # the clients' work
+    seconds: float  # all of it: sealing, coding and waiting for the disk too
     from_round: int
 
 
@@ -112,6 +113,7 @@ def _forget(space: Workspace, method: str, leaver: str, before: EvaluateReport, 
         before.score(served).test_accuracy,
         score.forgotten_accuracy or 0.0,
         report.client_epochs,
+        report.seconds,
         report.wall_seconds,
         min((r.from_round for r in report.touches), default=0),
     )

@@ -102,8 +102,8 @@ class Plan:
         if self.draw not in get_args(Draw):
             raise SettingError("draw", self.draw, "'round' or 'stage'")
         for stage in self.stages:
-            if stage.rounds < 1:
-                raise SettingError("rounds", stage.rounds, "1 or more")
+            if not 1 <= stage.rounds < 1 << 31:
+                raise SettingError("rounds", stage.rounds, "1 or more, and below 2^31")
             if stage.handover not in get_args(Handover):
                 raise SettingError("handover", stage.handover, "'lineage', 'fresh' or 'merged'")
         if len({m.client for m in self.members}) < len(self.members):

@@ -124,6 +124,25 @@ def test_groups_keep_copies_from_looking_like_evidence():
     assert (naive[1] - naive[0]) * 2.5 < grouped[1] - grouped[0]
 
 
+def test_several_namings_are_drawn_apart_and_multiply():
+    """The pigeonhole bootstrap's spread of a mean of rows × columns is known: that of both, and of both together."""
+    random = np.random.default_rng(3)
+    rows, columns = np.divmod(np.arange(400), 20)
+    scores = random.normal(0, 1, 20)[rows] + random.normal(0, 1, 20)[columns]
+    both = np.concatenate([scores, scores - 100.0])
+    members = np.repeat([True, False], 400)
+    naming = [np.tile(rows, 2), np.tile(columns, 2)]
+    assert assess_attack(both, members, groups=naming, resamples=20, fprs=()).interval == (1.0, 1.0)
+    scattered = np.concatenate([scores, random.normal(0, 1, 400)])
+    widths = {}
+    for name, groups in (("one", naming[0]), ("several", naming)):
+        low, high = assess_attack(scattered, members, groups=groups, resamples=400, fprs=()).interval
+        widths[name] = high - low
+    assert widths["several"] > 1.2 * widths["one"]
+    with pytest.raises(SettingError, match="groups"):
+        assess_attack(both, members, groups=[naming[0], np.arange(3)])
+
+
 def test_the_same_seed_gives_the_same_interval():
     sample = shifted(1.0, 50)
     assert assess_attack(*sample, resamples=30, seed=1) == assess_attack(*sample, resamples=30, seed=1)

@@ -1,6 +1,7 @@
-"""LiRA at 64 reference federations on the digits: what it finds before and after each way of forgetting.
+"""LiRA at 64 reference federations on the digits, by hand: what it finds before and after each way of forgetting.
 
-Slow; the table in docs/evaluation.md is what `pytest -m slow -s tests/evaluation/test_digits_audit.py` prints.
+Slow. Worlds and scores are made here from the core alone, apart from `evaluation.worlds` and `workspace.audit`, so that
+what `experiments/audit.py` stores is found by two programs; and there is a control that the command has not.
 """
 
 import sys

@@ -135,6 +135,15 @@ def test_variance_is_shared_while_models_are_few():
         assert np.array_equal(lira(target, refs, members), lira(target, refs, members, variance=like))
 
 
+def test_both_sides_have_variances_of_one_kind():
+    """64 models without and 20 with: shared on both sides, or the ratio compares two kinds of guess."""
+    target, refs, members = attacked(30, 1.0, models=84)
+    members = np.array([np.random.default_rng(i).permutation(84) < 20 for i in range(30)]).T
+    assert np.array_equal(lira(target, refs, members), lira(target, refs, members, variance="global"))
+    offline = lira(target, refs, members, mode="offline")
+    assert np.array_equal(offline, lira(target, refs, members, mode="offline", variance="each")), "one side is enough"
+
+
 def test_too_few_reference_models_are_refused_by_name():
     refs, members = np.zeros((3, 2)), np.array([[True, True], [True, False], [False, False]])
     with pytest.raises(SettingError, match="1 without example 0"):

@@ -66,6 +66,14 @@ def test_classes_have_no_names_for_the_attacker_and_a_seed_fixes_it():
     assert np.array_equal(attacker.members(asked), attacker.members(asked[:, ::-1]))
 
 
+def test_as_many_are_asked_about_on_both_sides():
+    attacker = fit_attacker(softmax_vectors(0.95, 300, 0), softmax_vectors(0.6, 300, 1))
+    gone, others = softmax_vectors(0.95, 50, 4), softmax_vectors(0.6, 200, 3)
+    found = f1_attack(attacker, gone, others)
+    assert (found.members, found.others) == (50, 50)
+    assert found == f1_attack(attacker, gone, others[:50]), "the rest are not looked at"
+
+
 def test_text_is_asked_character_by_character():
     inside, outside = softmax_vectors(0.95, 240, 0), softmax_vectors(0.6, 240, 1)
     flat = fit_attacker(inside, outside)

@@ -12,7 +12,7 @@ from kept import Kept, small_kept, wide
 
 from fedforget.coding import code_named
 from fedforget.errors import Damaged, SealBroken, Unrecoverable
-from fedforget.history.fetch import decode, examine, repair
+from fedforget.history.fetch import decode, examine
 from fedforget.manifest import Bundle, Keeping, Label
 from fedforget.sealing import unseal
 from fedforget.slices import SliceKey
@@ -211,7 +211,7 @@ def test_repair_makes_the_very_bytes_again_also_for_somebody_new(name: str):
     spoiler = Spoiler(world, bundle)
     spoiler.spoil(0, "missing", 0)
     spoiler.spoil(1, "byte", 3)
-    mended = repair(bundle, spoiler.store, {0: "somebody new", 1: bundle.holders[1]})
+    mended = spoiler.recalled.archive.repair(bundle, {0: "somebody new", 1: bundle.holders[1]})
     assert mended.holders == ("somebody new", *bundle.holders[1:])
     assert mended.hashes == bundle.hashes
     assert spoiler.store.get(mended.keys[0]) == world.store.get(bundle.keys[0])

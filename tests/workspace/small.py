@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fedforget.datasets import Dataset
+from fedforget.evidence import certificate
 from fedforget.examples import Examples
 from fedforget.learners.descent import Descent
 from fedforget.learners.linear import Softmax
@@ -19,7 +20,7 @@ from fedforget.manifest import Keep, Keeping, Layout
 from fedforget.seeds import generator
 from fedforget.storage.disk import Disk
 from fedforget.storage.rows import is_head
-from fedforget.workspace import FederationSettings, Task, Workspace
+from fedforget.workspace import FederationSettings, Task, Workspace, certify, log
 
 FEATURES, CLASSES = 3, 3
 LAYOUTS: tuple[Layout, ...] = ("shard", "cross", "server")
@@ -122,6 +123,17 @@ def every_digest(space: Workspace) -> Mapping[tuple[int, int, int], tuple[str, s
     return {tuple(p): (r.start_digest, r.model_digest) for p, r in space.state().rows.items()}
 
 
+def certificate_files(space: Workspace) -> set[Path]:
+    """Every certificate there is, each of which holds; those the ledger accounts for are all there."""
+    files = set(space.path.glob("certificates/*.json"))
+    for file in files:
+        assert certificate.read(file.read_bytes(), log.public_keys(space)[-1])
+    executed = {r.id for r in space.ledger.requests() if r.state == "executed"}
+    assert executed <= {row.request for row in certify.listed(space)}
+    assert {Path(row.file) for row in certify.listed(space)} <= files
+    return files
+
+
 def assert_in_order(space: Workspace) -> None:
     """Verified whole; one generation a place, one epoch key, no debt and no file that nobody knows."""
     report = space.verify()
@@ -136,7 +148,8 @@ def assert_in_order(space: Workspace) -> None:
     assert len(places) == len(set(places))
     known_files = {space.store.path(key) for key in known}
     known_files |= {space.path / name for name in ("federation.toml", "ledger.db", "lock", "keys/tombstones.json")}
-    known_files |= {space.keys.path(state.vault.epoch)}
+    known_files |= {space.keys.path(state.vault.epoch), space.keys.log_path, space.keys.note_path}
+    known_files |= certificate_files(space)
     found = {Path(folder, name) for folder, _, names in os.walk(space.path) for name in names}
     assert found <= known_files, found - known_files
     assert not any(r.state == "rebuilding" for r in space.ledger.requests())

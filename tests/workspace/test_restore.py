@@ -211,3 +211,57 @@ def test_a_holder_that_was_away_during_the_restore_brings_nothing_old_into_force
         assert space.verify().passed
         space.repair()
         assert_in_order(space)
+
+
+def test_a_client_that_joined_and_was_forgotten_after_the_backup_does_not_join_again(room: Path):
+    """Its seat is no seat of the old database, which therefore has nothing to mark as forgotten."""
+    path, newcomer, other = room / "w", client(8), client(9)
+    with opened(trained(path, seats=10), seats=10) as space:
+        backup = back_up(path, room / "old" / "ledger.db")
+        assert [name for name, _ in space.open_stage(2, join=1).joined] == [newcomer]
+        space.train()
+        space.forget([newcomer])
+    put_back(backup, path)
+    with opened(path, seats=10) as space:
+        assert f"forgotten again by the tombstones: {newcomer}" in space.train().notices
+        assert set(space.state().forgotten) == {newcomer}
+        assert_in_order(space)
+        with pytest.raises(AlreadyForgotten):
+            space.forget([newcomer])
+        with pytest.raises(SettingError, match=other):
+            space.open_stage(2, join=[newcomer])
+        assert [name for name, _ in space.open_stage(2, join=1).joined] == [other]
+        space.train()
+        assert space.verify(never_joined=True).passed
+        assert_in_order(space)
+
+
+def test_nobody_with_a_tombstone_takes_a_seat_or_keeps_one_unseen(room: Path):
+    """Whatever the ledger says: tombstones are asked themselves."""
+    path = trained(room / "w", seats=10)
+    with opened(path, seats=10) as space:
+        space.keys.bury("small", [client(8)])
+        assert space.verify().passed
+        assert [name for name, _ in space.open_stage(2, join=1).joined] == [client(9)]
+        space.keys.bury("small", [client(9)])
+        (found,) = [check for check in space.verify().checks if not check.passed]
+        assert found.what == "forgotten"
+        assert f"{client(9)}, who has a tombstone" in found.detail
+
+
+def test_between_its_tombstones_and_its_switch_a_forget_is_not_taken_for_a_return(room: Path):
+    path = trained(room / "w")
+    twin = copied(path, room / "twin")
+
+    def forget(disk: Disk, where: Path) -> None:
+        with opened(where, disk=disk) as space:
+            space.forget([LEAVER])
+
+    steps = operations(lambda disk: forget(disk, twin))
+    with pytest.raises(Died):
+        forget(dies_before(steps.index(("commit", "switch"))), path)
+    with opened(path) as space:
+        (check,) = [check for check in space.verify().checks if check.what == "forgotten"]
+        assert "tombstone" not in check.detail
+        space.forget()
+        assert_in_order(space)

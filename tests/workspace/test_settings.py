@@ -73,6 +73,13 @@ def test_settings_differ_in_digest_as_they_differ(one: FederationSettings, other
         "[keeping]\nkeep = 'nothing'",
         "seats = 4\nclients = 5",
         "shards = 9\nclients = 8",
+        "lr = inf",
+        "lr = nan",
+        "momentum = nan",
+        "momentum = 1.0",
+        "rounds = 99999999999999999999",
+        "epochs = 2147483648",
+        "seed = 9223372036854775808",
     ],
 )
 def test_names_and_types_that_are_none_are_refused_and_named(text: str) -> None:

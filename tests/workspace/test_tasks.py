@@ -5,14 +5,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedforget.datasets import Dataset, load
+from fedforget.datasets import Dataset, load, outline
 from fedforget.engines.local import LocalCohort
 from fedforget.errors import SettingError
 from fedforget.examples import Examples
 from fedforget.learners.linear import Softmax
 from fedforget.learners.mlp import MLP
 from fedforget.workspace import FederationSettings
-from fedforget.workspace.tasks import build, build_learner, numerics, open_engine, own_learner, parts, ready, task_on
+from fedforget.workspace.tasks import (
+    bare_learner,
+    build,
+    build_learner,
+    numerics,
+    open_engine,
+    own_learner,
+    parts,
+    ready,
+    task_on,
+)
 
 SMALL = FederationSettings(clients=10, shards=2)
 
@@ -125,3 +135,43 @@ def test_numerics_name_the_arithmetic_a_run_depends_on() -> None:
         numerics = "an abacus"
 
     assert numerics(Own(2, 2)) == "an abacus"
+
+
+@pytest.mark.parametrize(
+    ("task", "learner"), [("digits", "softmax"), ("mnist", "mlp"), ("fashion-mnist", "softmax"), ("cifar10", "mlp")]
+)
+def test_a_learner_is_built_without_the_data(task: str, learner: str) -> None:
+    model = bare_learner(FederationSettings(task=task, learner=learner)).init(0)
+    features = {"digits": 64, "cifar10": 3072}.get(task, 784)
+    assert features in next(iter(model.arrays().values())).shape
+
+
+def test_text_without_its_text_has_a_window_and_a_vocabulary() -> None:
+    pytest.importorskip("torch")
+    small = bare_learner(FederationSettings(task="shakespeare", context=16)).init(0)
+    assert (65, 16) in {value.shape for value in small.arrays().values()}
+    assert outline("shakespeare").shape == (64,)
+
+
+def test_an_unknown_task_has_no_outline() -> None:
+    with pytest.raises(SettingError, match="data set"):
+        bare_learner(FederationSettings(task="nope"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "setting"),
+    [({"learner": "cnn"}, "learner"), ({"precision": "bf16"}, "precision"), ({"learner": "nanogpt"}, "learner")],
+)
+def test_what_digits_cannot_be_learnt_with_is_refused_by_name(changes: dict[str, str], setting: str) -> None:
+    with pytest.raises(SettingError, match=setting):
+        build(FederationSettings(**changes))
+
+
+@pytest.mark.parametrize("task", ["digits", "words"])
+def test_the_papers_partition_fits_the_kind_of_data(task: str) -> None:
+    text = Dataset("words", "text", Examples(np.zeros((60, 4)), np.zeros((60, 4))), Examples([], []), ("a", "b"))
+    dataset = load("digits") if task == "digits" else text
+    own = "by-class" if task == "digits" else "buckets"
+    settings = FederationSettings(clients=10, partition="non-iid")
+    found, expected = parts(settings, dataset), parts(replace(settings, partition=own), dataset)
+    assert all(np.array_equal(found[c], expected[c]) for c in expected)

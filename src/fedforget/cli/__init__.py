@@ -3,7 +3,7 @@
 One JSON document on stdout with --json and nothing else there; progress on stderr, and only on a terminal.
 """
 
-from . import requests, serving, study, verbs  # each enters its commands
+from . import evidence, measure, report, requests, serving, study, verbs  # each enters its commands
 from .base import app, main
 
-__all__ = ["app", "main", "requests", "serving", "study", "verbs"]
+__all__ = ["app", "evidence", "main", "measure", "report", "requests", "serving", "study", "verbs"]

@@ -3,6 +3,7 @@
 One JSON document on stdout with --json and nothing else there; progress on stderr, and only on a terminal.
 """
 
+import io
 import json
 import os
 import sys
@@ -40,6 +41,8 @@ Interval = Annotated[int, typer.Option("--interval", help="Calibrate only every 
 Compat = Annotated[str, typer.Option("--compat", help="paper | released: as the public FedEraser code computes.")]
 Length = Annotated[float | None, typer.Option("--length", help="clean: a public constant for every step's length.")]
 
+
+Seed = Annotated[int, typer.Option("--seed", help="Everything random follows from it.", min=-(2**63), max=2**63 - 1)]
 
 INTERRUPTED = 130  # as shells have it: 128 and the number of the signal
 
@@ -106,6 +109,9 @@ def root(
 def main() -> None:
     """Run a command; an error prints one line and ends with the exit code of its kind."""
     code = 0
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that lacks a letter is no reason to fail
     try:
         code = app(standalone_mode=False)
     except FedForgetError as fault:

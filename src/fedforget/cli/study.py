@@ -7,7 +7,7 @@ import typer
 
 from .. import present
 from ..workspace import FederationSettings
-from .base import AsJson, Data, answer, app, progress_bar
+from .base import AsJson, Data, Seed, answer, app, progress_bar
 
 
 @app.command()
@@ -37,7 +37,7 @@ def storage(
 @app.command()
 def demo(
     path: Annotated[Path, typer.Argument(metavar="DIR", help="Where the demo leaves its workspace.")] = Path("demo"),
-    seed: Annotated[int, typer.Option()] = 0,
+    seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
     """Forget one client five ways, side by side. On bundled data, in under a minute.
@@ -58,7 +58,7 @@ def data_command(
     show: Annotated[bool, typer.Option("--show", help="How it is dealt to the clients, as a plot.")] = False,
     partition: Annotated[str, typer.Option(help="iid | by-class | buckets (text)")] = "iid",
     clients: Annotated[int, typer.Option(help="To how many clients it is dealt.")] = 100,
-    seed: Annotated[int, typer.Option()] = 0,
+    seed: Seed = 0,
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:

@@ -17,6 +17,7 @@ from .base import (
     Length,
     MethodName,
     Ratio,
+    Seed,
     answer,
     app,
     ledger_password,
@@ -40,7 +41,7 @@ def init(
     rounds: Annotated[int, typer.Option(help="G: rounds a stage.")] = 30,
     epochs: Annotated[int, typer.Option(help="L: local epochs a round.")] = 10,
     weighted: Annotated[bool, typer.Option(help="Average by examples, or evenly.")] = True,
-    partition: Annotated[str, typer.Option(help="iid | by-class | buckets (text)")] = "iid",
+    partition: Annotated[str, typer.Option(help="iid | by-class | buckets (text) | non-iid: the paper's")] = "iid",
     share: Annotated[float, typer.Option(help="by-class: how much of a client's data is of its primary class.")] = 0.8,
     lr: Annotated[float, typer.Option(help="Learning rate; 0: the task's own.")] = 0.0,
     momentum: Annotated[float, typer.Option(help="Of the descent, from 0 up to 1.")] = 0.9,
@@ -48,12 +49,15 @@ def init(
     hidden: Annotated[int, typer.Option(help="mlp: hidden units.")] = 32,
     context: Annotated[int, typer.Option(help="text: characters a window.")] = 64,
     precision: Annotated[str, typer.Option(help="fp32 | bf16 (cnn only; part of the digest)")] = "fp32",
-    seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
+    seed: Seed = 0,
     holders: Annotated[int, typer.Option(help="n: how many clients hold a slice of each record; 0: up to 20.")] = 0,
     threshold: Annotated[int, typer.Option(help="k: how many slices give it back; 0: n/2.")] = 0,
     layout: Annotated[str, typer.Option(help="shard | cross (the paper's) | server (uncoded)")] = "shard",
     history: Annotated[str, typer.Option(help="full | lean: all uploads, or what a forget can need")] = "full",
     compress: Annotated[bool, typer.Option(help="Compress records before sealing.")] = False,
+    backup_days: Annotated[
+        int, typer.Option(help="How long backups are kept; a certificate is final after that.")
+    ] = 30,
     ledger: Annotated[
         str, typer.Option(help="postgresql://USER@HOST/NAME (password: FEDFORGET_LEDGER_PASSWORD); else a file.")
     ] = "",
@@ -181,11 +185,11 @@ def status(
 @app.command()
 def verify(
     path: Folder,
-    replay: Annotated[int, typer.Option(help="Train so many random rounds again and compare bits.")] = 0,
+    replay: Annotated[int, typer.Option(help="Train so many rounds again, drawn by --seed, and compare bits.")] = 0,
     never_joined: Annotated[
         bool, typer.Option("--never-joined", help="Train the world without the forgotten, and compare every model.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="Which rounds --replay draws.")] = 0,
+    seed: Seed = 0,
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:

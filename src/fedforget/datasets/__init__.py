@@ -4,8 +4,8 @@ How a data set is dealt to clients stands in `partition`, how it is fetched in `
 partition looks in `show`. Nothing here needs more than NumPy and scikit-learn.
 """
 
-from .catalog import NAMES, load
+from .catalog import NAMES, load, outline
 from .dataset import Dataset
 from .files import data_root
 
-__all__ = ["NAMES", "Dataset", "data_root", "load"]
+__all__ = ["NAMES", "Dataset", "data_root", "load", "outline"]

@@ -111,7 +111,7 @@ def assess_attack(
     scores: NDArray[Any],
     members: NDArray[Any],
     *,
-    groups: NDArray[Any] | None = None,
+    groups: NDArray[Any] | Sequence[NDArray[Any]] | None = None,
     fprs: Sequence[float] = LOW_FPRS,
     resamples: int = 1000,
     level: float = 0.95,
@@ -121,7 +121,8 @@ def assess_attack(
 
     Without `groups`, members and non-members are drawn again each for themselves. `groups` names what was sampled
     together (examples of one client, scores of one model): then whole groups are drawn, for their scores move
-    together and drawing them one by one would make the intervals too narrow.
+    together and drawing them one by one would make the intervals too narrow. Several namings (by model, by client)
+    are drawn apart and their draws multiply: the pigeonhole bootstrap (Owen 2007), rather too wide than too narrow.
     """
     if not 0 < level < 1:
         raise SettingError("level", level, "between 0 and 1")
@@ -153,7 +154,10 @@ def assess_attack(
 
 
 def _draws(
-    members: NDArray[np.bool_], groups: NDArray[Any] | None, resamples: int, seed: int
+    members: NDArray[np.bool_],
+    groups: NDArray[Any] | Sequence[NDArray[Any]] | None,
+    resamples: int,
+    seed: int,
 ) -> Iterator[NDArray[np.float64]]:
     """How often each score is drawn, one array a resample."""
     random = generator(seed, "bootstrap")
@@ -162,14 +166,26 @@ def _draws(
         for _ in range(resamples):
             weight = np.zeros(len(members))
             for rows in sides:
-                weight[rows] = np.bincount(random.integers(len(rows), size=len(rows)), minlength=len(rows))
+                weight[rows] = _drawn(random, len(rows))
             yield weight
         return
-    if len(groups) != len(members):
-        raise SettingError("groups", len(groups), f"one a score, {len(members)}")
-    names, group = np.unique(groups, return_inverse=True)
+    namings = [groups] if isinstance(groups, np.ndarray) else list(groups)
+    factors = []
+    for naming in namings:
+        if len(naming) != len(members):
+            raise SettingError("groups", len(naming), f"one a score, {len(members)}")
+        names, group = np.unique(naming, return_inverse=True)
+        factors.append((len(names), group))
     for _ in range(resamples):
-        yield np.bincount(random.integers(len(names), size=len(names)), minlength=len(names))[group].astype(np.float64)
+        weight = np.ones(len(members))
+        for count, group in factors:
+            weight = weight * _drawn(random, count)[group]
+        yield weight
+
+
+def _drawn(random: np.random.Generator, count: int) -> NDArray[np.float64]:
+    """How often each of `count` is among as many draws with replacement."""
+    return np.bincount(random.integers(count, size=count), minlength=count).astype(np.float64)
 
 
 def _checked(scores: NDArray[Any], members: NDArray[Any]) -> tuple[Floats, NDArray[np.bool_]]:

@@ -62,6 +62,10 @@ def lira(
         raise SettingError("mode", mode, "'online' or 'offline'")
     if not floor > 0:
         raise SettingError("floor", floor, "above 0")
+    sides = (~mask,) if mode == "offline" else (~mask, mask)
+    if variance == "auto":  # for both sides alike: two kinds of variance in one ratio would favour one of them
+        fewest = min(int(side.sum(axis=0).min(initial=ENOUGH)) for side in sides)
+        variance = "each" if fewest >= ENOUGH else "global"
     mean_out, std_out = _gaussian(refs, ~mask, variance, floor, "without")
     z_out = (phi - mean_out) / std_out
     if mode == "offline":
@@ -89,9 +93,9 @@ def _gaussian(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Mean and deviation for each example over the models chosen for it."""
     count = chosen.sum(axis=0)
-    if variance not in ("auto", "each", "global"):
+    if variance not in ("each", "global"):
         raise SettingError("variance", variance, "'auto', 'each' or 'global'")
-    each = variance == "each" or (variance == "auto" and count.min(initial=ENOUGH) >= ENOUGH)
+    each = variance == "each"
     least = 2 if each else 1
     if count.min(initial=least) < least:
         short = f"{int(count.min())} {side} example {int(count.argmin())}"

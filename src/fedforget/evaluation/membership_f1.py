@@ -77,9 +77,10 @@ def fit_attacker(members: NDArray[Any], others: NDArray[Any], *, seed: int = 0) 
 
 
 def f1_attack(attacker: Attacker, forgotten: NDArray[Any], held_out: NDArray[Any]) -> F1:
-    """Ask about the forgotten data and as many held-out samples, softmax vectors by the model under test.
+    """Ask about the forgotten data and the first as many held-out samples, softmax vectors by the model under test.
 
-    The held-out samples must not be among those the attacker was fitted on; that is for the caller to see to.
+    For the caller to see to: none of the held-out samples may be among those the attacker was fitted on, and they
+    come in a drawn order, for test sets have one of their own (the first half of MNIST's is the easier one).
     """
     said, false = attacker.members(forgotten), attacker.members(held_out)
     if len(false) < len(said):

@@ -1,7 +1,7 @@
 """Fetch: slices → the good ones → decode → open. Any k good slices of n do; a wrong one is named, never used."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..coding import code_named, join
@@ -48,7 +48,25 @@ class Archive:
 
     def sealed(self, bundle: Bundle, labels: Iterable[Label]) -> dict[Label, bytes]:
         """The records as they were sealed, each checked against its own digest."""
-        blocks = decode(bundle, self.store)
+        return self._checked(bundle, labels, decode(bundle, self.store))
+
+    def repair(self, bundle: Bundle, seats: Mapping[int, str]) -> Bundle:
+        """Make the slices of the given seats again, on the holders named, from k good ones of the others.
+
+        Every record in it is checked before anything is written: where the hashes are lost, enough liars could
+        have handed in the slices of another record.
+        """
+        code, blocks = code_named(bundle.code), decode(bundle, self.store)
+        self._checked(bundle, bundle.by_label, blocks)
+        pieces = code.encode(blocks)
+        holders, hashes = list(bundle.holders), list(bundle.hashes)
+        for index, holder in seats.items():
+            holders[index], hashes[index] = holder, hashlib.sha256(pieces[index]).hexdigest()
+        mended = replace(bundle, holders=tuple(holders), hashes=tuple(hashes))
+        self.store.put({mended.keys[index]: pieces[index] for index in seats})
+        return mended
+
+    def _checked(self, bundle: Bundle, labels: Iterable[Label], blocks: Sequence[bytes]) -> dict[Label, bytes]:
         found: dict[Label, bytes] = {}
         for label in labels:
             spot, record = bundle.by_label[label], self.records[label]
@@ -89,15 +107,3 @@ def examine(bundle: Bundle, store: SliceStore) -> Iterator[tuple[int, bytes | No
             yield index, piece, Finding(key, "altered")
         else:
             yield index, piece, None
-
-
-def repair(bundle: Bundle, store: SliceStore, seats: Mapping[int, str]) -> Bundle:
-    """Make the slices of the given seats again, on the holders named, from k good ones of the others."""
-    code = code_named(bundle.code)
-    pieces = code.encode(decode(bundle, store))
-    holders, hashes = list(bundle.holders), list(bundle.hashes)
-    for index, holder in seats.items():
-        holders[index], hashes[index] = holder, hashlib.sha256(pieces[index]).hexdigest()
-    mended = replace(bundle, holders=tuple(holders), hashes=tuple(hashes))
-    store.put({mended.keys[index]: pieces[index] for index in seats})
-    return mended

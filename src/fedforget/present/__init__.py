@@ -1,6 +1,19 @@
 """Present: reports as a person reads them in a terminal."""
 
 from .base import size
+from .evidence import (
+    certificate,
+    certificate_salt,
+    certificates,
+    log_checkpoint,
+    log_events,
+    log_key,
+    log_proof,
+    log_redacted,
+    log_verified,
+)
+from .measure import audited, compared
+from .report import reported
 from .requests import (
     delivered,
     key,
@@ -18,6 +31,11 @@ from .study import dataset, demo, storage
 from .verbs import evaluated, forgot, made, planned, repaired, scrubbed, staged, status, trained, verified
 
 __all__ = [
+    "audited",
+    "certificate",
+    "certificate_salt",
+    "certificates",
+    "compared",
     "dataset",
     "delivered",
     "demo",
@@ -28,11 +46,18 @@ __all__ = [
     "key",
     "key_pair",
     "keys",
+    "log_checkpoint",
+    "log_events",
+    "log_key",
+    "log_proof",
+    "log_redacted",
+    "log_verified",
     "made",
     "migrated",
     "planned",
     "policy",
     "repaired",
+    "reported",
     "request",
     "requests",
     "scrubbed",

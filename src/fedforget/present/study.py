@@ -19,7 +19,7 @@ def demo(out: Console, report: DemoReport) -> None:
         f"Before: ensemble of {chosen.shards} shards {part(report.sharded_accuracy)}, "
         f"unsharded {part(report.unsharded_accuracy)}",
     )
-    right = ("accuracy", "client-epochs", "of FR", "time")
+    right = ("accuracy", "client-epochs", "of FR", "training", "in all")
     rows = table("method", "class", *right, right=right)
     shares = cost_shares(report)
     for row in report.rows:
@@ -29,9 +29,11 @@ def demo(out: Console, report: DemoReport) -> None:
             part(row.accuracy),
             str(row.client_epochs),
             part(shares[row.method]),
+            f"{row.training_seconds:.2f} s",
             f"{row.seconds:.1f} s",
         )
     out.print(rows)
+    say(out, "training: the clients' work; in all: with sealing, coding and the disk, which small models drown in.")
     for row in report.rows:
         say(out, f"  {row.method}: {row.title}")
     for grade in sorted({r.guarantee for r in report.rows}):
@@ -71,7 +73,8 @@ def storage(out: Console, report: StorageReport) -> None:
         rows.add_row(row.name, row.code, *(size(t.bytes) for t in (a.record, a.recall, a.forget)))
     out.print(rows)
     say(out, "record: for all of training. recall: to read the leaver's shard (the paper: everything,")
-    say(out, "for it mixes the shards). forget: for the new generation of an exact forget.")
+    say(out, "for it mixes the shards). forget: of an exact forget: checkpoint read, new")
+    say(out, "generation placed, the leaver's slices made again elsewhere.")
 
 
 def dataset(out: Console, report: DataReport) -> None:

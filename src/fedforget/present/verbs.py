@@ -25,6 +25,8 @@ def made(out: Console, report: StatusReport) -> None:
 def trained(out: Console, report: TrainReport) -> None:
     gone_on = f", going on after {report.resumed_at}" if report.resumed_at else ""
     say(out, f"Stage {report.stage}: {report.rounds} shard rounds{gone_on}, {report.client_epochs} client-epochs.")
+    for notice in report.notices:
+        say(out, f"  note: {notice}")
     for client, where, why in report.absent:
         say(out, f"  {client} {why} ({where})")
     for shard, digest in report.digests.items():
@@ -80,6 +82,8 @@ def forgot(out: Console, report: ForgetReport) -> None:
     owed = f", {report.slices_owed} owed by holders that are away" if report.slices_owed else ""
     say(out, f"  {report.keys_destroyed} keys destroyed, {report.slices_deleted} slices deleted{owed}")
     promise(out, report.guarantee.grade, report.guarantee.reason, report.guarantee.conditions)
+    if report.certificate:
+        say(out, f"Certificate: {report.certificate}")
 
 
 def status(out: Console, report: StatusReport) -> None:

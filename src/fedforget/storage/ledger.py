@@ -5,7 +5,6 @@ up, so a crash at any point leaves at most strays, never a gap.
 """
 
 import errno
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,25 +20,18 @@ from ..manifest import Bundle, Entry, Label, Record, RoundRow
 from ..plan import Cell, Member, Stage
 from ..requests.times import spell
 from ..slices import VACANT, SliceKey
-from . import database, erasures, exports, queue, rows, tables
+from . import chain, database, erasures, exports, queue, rows, tables
+from .chain import Branch, Chain, Clock, Event
 from .disk import Probe, _quiet
+from .inventory import inventory, unsound
 
-Clock = Callable[[], datetime]
+__all__ = ["Branch", "Clock", "Event", "Ledger", "Request"]
+
 _T = TypeVar("_T")
 
 
 def _now() -> datetime:
     return datetime.now(UTC)
-
-
-@dataclass(frozen=True)
-class Event:
-    seq: int
-    time: str
-    kind: str
-    body: Mapping[str, Any]
-    previous: str
-    hash: str
 
 
 @dataclass(frozen=True)
@@ -192,8 +184,10 @@ class Ledger:
         if value not in known:
             with self.transaction("note") as db:
                 _set(db, key, [*known, value])
+                self._append(db, "noted", {"what": key, "value": value})
 
     def put(self, key: str, value: Any) -> None:
+        """Something passing, such as where a scrub got to: no event tells of it."""
         with self.transaction("put") as db:
             _set(db, key, value)
 
@@ -247,19 +241,6 @@ class Ledger:
         (row,) = self._all(sa.select(tables.requests).where(tables.requests.c.id == id))
         return Request(row["id"], row["state"], row["body"])
 
-    def height(self) -> int:
-        """How many events there are: whoever reads without a lock sees by it that something changed meanwhile."""
-        (row,) = self._all(sa.select(sa.func.count().label("height")).select_from(tables.events))
-        return int(row["height"])
-
-    def events(self) -> Iterator[Event]:
-        query = sa.select(tables.events).order_by(tables.events.c.seq)
-
-        def read(r: Mapping[str, Any]) -> Event:
-            return Event(r["seq"], r["time"], r["kind"], json.loads(r["body"]), r["previous"], r["hash"])
-
-        yield from self._each(query, read)
-
     # --- membership ---------------------------------------------------------------------------------------
 
     def open_stage(self, index: int, stage: Stage, members: Iterable[Member]) -> None:
@@ -294,6 +275,8 @@ class Ledger:
             for row in entry.rounds:
                 body = {**row.place._asdict(), "generation": row.generation, "kind": row.kind}
                 self._append(db, "round", {**body, "start": row.start_digest, "model": row.model_digest})
+            if not entry.rounds:
+                self._append(db, "recoded", {"bundles": [str(b) for b in entry.bundles]})
             _owe(db, owed)
         return tuple(owed)
 
@@ -386,45 +369,67 @@ class Ledger:
                 m = tables.members
                 db.execute(sa.update(m).where(m.c.client == client).values(forgotten=request.id))
             erasures.enter(db, request.id, request.body)
-            done = {**request.body, "outcome": dict(outcome), "epoch": epoch}
+            done = {**request.body, "outcome": {**outcome, "slices": len(owed)}, "epoch": epoch}
             r = tables.requests
             db.execute(sa.update(r).where(r.c.id == request.id).values(state="executed", body=done))
             _set(db, "epoch", epoch)
             _owe(db, owed)
-            self._append(db, "forgotten", {"request": request.id, "epoch": epoch, **outcome})
+            told = {name: outcome[name] for name in ("guarantee", "touches") if name in outcome}
+            self._append(db, "forgotten", {"request": request.id, "epoch": epoch, "slices": len(owed), **told})
             queue.carried_out(db, self.log, request.id, spell(self.clock()))
         with self._faults():
             database.settle(self.engine)
 
     def pay(self, keys: Iterable[SliceKey]) -> None:
         """Deletions that holders acknowledged."""
-        with self.transaction("pay") as db:
-            _forgive(db, keys)
+        if paid := tuple(keys):
+            with self.transaction("pay") as db:
+                _forgive(db, paid)
+                self._append(db, "deleted", {"slices": len(paid)})
 
     def reset_after_restore(
-        self, epoch: int, forgotten: Sequence[str], replayed: Mapping[str, Any] | None = None
+        self,
+        epoch: int,
+        forgotten: Sequence[str],
+        branch: Branch,
+        replayed: Mapping[str, Any] | None = None,
+        graves: Sequence[Member] = (),
     ) -> tuple[SliceKey, ...]:
         """An old backup: its keys are gone with their epoch. Empty the history, empty the seats that must be.
 
-        `replayed`: the drops and absences it does not know of.
+        `replayed`: the drops and absences it does not know of. `graves`: seats given, and emptied again by a forget,
+        after the backup was made; they are entered as such, so that nobody sits there any more.
         """
         with self.transaction("restore") as db:
             owed = [
                 k for b in db.execute(sa.select(tables.bundles)).mappings() for k in rows.read_bundle("", dict(b)).keys
             ]
+            made = db.scalar(sa.select(sa.func.count()).select_from(tables.rounds))
             for table in (tables.rounds, tables.records, tables.bundles):
                 db.execute(sa.delete(table))
             m = tables.members
             db.execute(sa.update(m).where(m.c.client.in_(forgotten), m.c.forgotten.is_(None)).values(forgotten=0))
+            _insert(db, m, [{**rows.member_row(grave), "forgotten": 0} for grave in graves])
             erasures.enter(db, 0, {"leave": forgotten, **(replayed or {})})
             exports.restored(db)
             r = tables.requests
             db.execute(sa.update(r).where(r.c.state == "rebuilding").values(state="overtaken"))
             _set(db, "epoch", epoch)
             _owe(db, owed)
-            self._append(db, "restored", {"epoch": epoch, "forgotten": len(forgotten)})
+            gone = len(forgotten) + len(graves)
+            body = {"epoch": epoch, "emptied": True, "forgotten": gone, "rounds": made, "lost": branch.lost}
+            _branch_off(db, branch)
+            self._append(db, "restored", body)
             queue.go_back(db, self.log, "planned", "quarantined", "rebuilding")
         return tuple(owed)
+
+    def branch_off(self, branch: Branch) -> None:
+        """An old backup whose keys still open it: its log goes on under another name."""
+        epoch = self.get("epoch")
+        with self.transaction("restore") as db:
+            _branch_off(db, branch)
+            body = {"epoch": epoch, "emptied": False, "forgotten": 0, "rounds": 0, "lost": branch.lost}
+            self._append(db, "restored", body)
 
     # --- the chain ----------------------------------------------------------------------------------------
 
@@ -432,30 +437,43 @@ class Ledger:
         """An event of the queue's, within its transaction."""
         self._append(db, kind, body)
 
-    def _append(self, db: sa.Connection, kind: str, body: Mapping[str, Any]) -> None:
-        e = tables.events
-        last = db.execute(sa.select(e.c.seq, e.c.hash).order_by(e.c.seq.desc()).limit(1)).first()
-        seq, previous = (last.seq + 1, last.hash) if last else (0, "0" * 64)
-        text = json.dumps(body, sort_keys=True, separators=(",", ":"))
-        time = self.clock().isoformat(timespec="seconds")
-        row = {"seq": seq, "time": time, "kind": kind, "body": text, "previous": previous}
-        db.execute(sa.insert(e).values(**row, hash=event_hash(seq, time, kind, text, previous)))
+    @property
+    def chain(self) -> Chain:
+        """The events, each bound to the one before, as they can be read and proved."""
+        return Chain(self._all, self.name)
+
+    def height(self) -> int:
+        return self.chain.height()
+
+    def events(self) -> Iterator[Event]:
+        return self.chain.events()
 
     def broken_link(self) -> int | None:
-        """The first event whose hash does not follow from what is before it."""
-        previous = "0" * 64
-        found = self._all(sa.select(tables.events).order_by(tables.events.c.seq))
-        with self._legible():
-            for at, r in enumerate(found):
-                fits = r["hash"] == event_hash(at, r["time"], r["kind"], r["body"], previous)
-                if r["seq"] != at or r["previous"] != previous or not fits:
-                    return at
-                previous = r["hash"]
-        return None
+        """The first event that is not what was entered."""
+        return self.chain.broken_link()
 
+    def branch(self) -> Mapping[str, Any]:
+        """The name of this branch of the log, and the hash of the signed note it no longer follows."""
+        found: Mapping[str, Any] = self.get("branch", {"name": "", "after": ""})
+        return found
 
-def event_hash(seq: int, time: str, kind: str, body: str, previous: str) -> str:
-    return hashlib.sha256("\n".join((str(seq), time, kind, previous, body)).encode()).hexdigest()
+    def redact(self, seqs: Iterable[int], why: str) -> None:
+        """Delete for good what those events say; their hashes stay, and with them every proof."""
+        with self.transaction("redact") as db:
+            chain.redact(db, self.clock, sorted(set(seqs)), why)
+
+    def _append(self, db: sa.Connection, kind: str, body: Mapping[str, Any]) -> int:
+        return chain.append(db, self.clock, kind, body)
+
+    def inventory(self) -> str:
+        """One hash over all that is in force."""
+        with self._legible(), self.engine.connect() as db:
+            return inventory(db)
+
+    def unsound(self) -> str:
+        """What the database itself finds wrong with its file."""
+        with self._faults(), self.engine.connect() as db:
+            return unsound(db)
 
 
 # --- statements ---------------------------------------------------------------------------------------------
@@ -477,6 +495,10 @@ def _in_force(table: sa.Table, pending: int | None) -> sa.ColumnElement[bool]:
 def _set(db: sa.Connection, key: str, value: Any) -> None:
     db.execute(sa.delete(tables.meta).where(tables.meta.c.key == key))
     db.execute(sa.insert(tables.meta).values(key=key, value=json.dumps(value, sort_keys=True)))
+
+
+def _branch_off(db: sa.Connection, branch: Branch) -> None:
+    _set(db, "branch", {"name": branch.name, "after": branch.after})
 
 
 def _insert(db: sa.Connection, table: sa.Table, values: list[dict[str, Any]]) -> None:

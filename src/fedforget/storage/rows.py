@@ -47,8 +47,8 @@ def round_row(row: RoundRow, pending: int | None) -> Row:
 def read_round(row: Mapping[str, Any]) -> RoundRow:
     body = row["body"]
     return RoundRow(
-        Place(row["stage"], row["shard"], row["round"]),
-        row["generation"],
+        Place(int(row["stage"]), int(row["shard"]), int(row["round"])),
+        int(row["generation"]),
         body["kind"],
         body["source"],
         body["start"],
@@ -127,4 +127,5 @@ def is_head(bundle: Bundle) -> bool:
 
 
 def read_debt(row: Mapping[str, Any]) -> SliceKey:
-    return SliceKey(row["stage"], row["shard"], row["round"], row["generation"], row["holder"])
+    stage, shard, round, generation = (int(row[name]) for name in ("stage", "shard", "round", "generation"))
+    return SliceKey(stage, shard, round, generation, str(row["holder"]))

@@ -152,7 +152,9 @@ events = sa.Table(
     sa.Column("seq", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("time", sa.String(40), nullable=False),
     sa.Column("kind", sa.String(32), nullable=False),
-    sa.Column("body", sa.Text, nullable=False),
+    sa.Column("body", sa.Text),  # NULL, with its salt: redacted
+    sa.Column("salt", sa.String(64)),
+    sa.Column("commitment", sa.String(64), nullable=False),
     sa.Column("previous", sa.String(64), nullable=False),
     sa.Column("hash", sa.String(64), nullable=False),
 )
@@ -217,4 +219,25 @@ quarantined = sa.Table(
     sa.Column("stage", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("shard", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("since", sa.String(40), nullable=False),
+)
+
+# The Merkle tree over the events: each node whose leaves are all there.
+tree = sa.Table(
+    "tree",
+    schema,
+    sa.Column("level", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("index", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("hash", sa.String(64), nullable=False),
+)
+
+# What was certified: the account whose hash the event of that place commits to.
+certificates = sa.Table(
+    "certificates",
+    schema,
+    sa.Column("seq", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("request", sa.Integer, nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("origin", sa.String(200), nullable=False),  # of the log then
+    sa.Column("account", sa.Text, nullable=False),
+    sa.UniqueConstraint("request", "state"),
 )

@@ -31,7 +31,7 @@ def check(clients: Iterable[str], passphrase: str | None) -> None:
 def clear(folder: Path) -> None:
     """An empty directory, whatever an interrupted `init` had begun."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name in _LEDGER:
+    for name in (*_LEDGER, "keys/log.note", "keys/log.key"):
         (folder / name).unlink(missing_ok=True)
 
 

@@ -26,11 +26,11 @@ from ..sealing import Vault
 from ..slices import ALL_SHARDS, SliceKey
 from ..storage.ledger import Request
 from ..storage.queue import Db
-from . import seats, settle
+from . import certify, seats, settle
 from .progress import Progress, by_index
 from .reports import ForgetReport, Reach
 from .scopes import Erasure, Ground, Part, settled, stones
-from .state import State
+from .state import State, digests
 
 if TYPE_CHECKING:
     from .workspace import Workspace
@@ -62,6 +62,7 @@ def open_request(space: "Workspace", part: Part, method: str, calibration: Calib
         "method": method,
         "calibration": asdict(calibration),
         "before": digests(state),
+        "requested": certify.moment(space.ledger.clock()),
     }
     return space.ledger.open_request(body, enter)
 
@@ -105,25 +106,27 @@ def carry_out(space: "Workspace", request: Request, progress: Progress, join: Jo
             request = space.ledger.request(request.id)
         vault, rewrapped = new_epoch(space, state, request, work)
     except (Damaged, Unrecoverable, SealBroken, NoReference) as fault:
-        if not settle.under_way(space, erasure):  # past its tombstones a request is only ever finished
+        if not settle.buried(space, erasure):  # past its tombstones a request is only ever finished
             seats.delete(space, space.ledger.refuse(request, str(fault)))
         raise
     made = tuple(space.ledger.rounds(request.id).values())
     guarantee = assess(method, work, made, calibration, space.changed_conditions())
+    destroyed = sum(_tainted(label, work.taints) for label in state.records)
     outcome: dict[str, Any] = {
         "guarantee": asdict(guarantee),
         "touches": [asdict(r) for r in reaches(work)],
         "held": [[*cell, taint.round] for cell, taint in sorted(touched(state.plan, state.past, work.change).items())],
+        "evidence": certify.evidence(space, request, made, state.vault.epoch, destroyed, time.perf_counter() - began),
     }
     space.keys.keep(stones(space.settings.federation, erasure))
     firsts = {cell: taint.round for cell, taint in work.taints.items()}
     space.ledger.switch(request, firsts, rewrapped, vault.epoch, outcome, space.settings.federation)
-    destroyed = sum(_tainted(label, work.taints) for label in state.records)
     after = space.state()
     debts = space.ledger.debts()
     owed = seats.delete(space, debts)
     space.keys.destroy_all_but(after.vault.epoch)
     seats.vacate(space, after, after.forgotten)
+    files = certify.certify(space)
     return ForgetReport(
         request.id,
         tuple(sorted(erasure.change.clients)),
@@ -143,6 +146,7 @@ def carry_out(space: "Workspace", request: Request, progress: Progress, join: Jo
         tuple(sorted({s for (t, s) in work.emptied if t == state.stage and not after.plan.living(t, s)})),
         erasure.words,
         sum(map(len, erasure.drops.values())),
+        str(files[-1]) if files else "",
     )
 
 
@@ -245,15 +249,3 @@ def reaches(work: Rebuild) -> tuple[Reach, ...]:
         Reach(t, s, taint.round, work.past.rounds((t, s)) - taint.round, taint.inherited)
         for (t, s), taint in sorted(work.taints.items())
     )
-
-
-def digests(state: State) -> dict[str, str]:
-    """The served shard models' digests."""
-    found = {}
-    for shard in state.plan.living_shards(state.stage):
-        cell = (state.stage, shard)
-        if state.done(cell):
-            found[str(shard)] = state.rows[Place(*cell, state.done(cell) - 1)].model_digest
-        else:
-            found[str(shard)] = state.final(cell).digest
-    return found

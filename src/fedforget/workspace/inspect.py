@@ -135,11 +135,12 @@ def evaluate_report(space: "Workspace", progress: Progress) -> EvaluateReport:
     drops = erasures.drops(space.ledger)
     left = effective(task.examples, drops)
     present = [c for c in state.plan.clients if c in left]
+    retained = _joined(left[c] for c in present)
     forgotten = [task.examples[c] for c in sorted(state.forgotten) if c in task.examples]
     forgotten += [task.examples[c].take(sorted(drops[c])) for c in present if c in drops]
     views = {
         "test": task.test,
-        "retained": _sample(_joined(left[c] for c in present), len(task.test)),
+        "retained": retained and sample(retained, len(task.test)),  # as many as there are to test with
         "forgotten": _joined(forgotten),
     }
     average = mean(list(models.values()))
@@ -156,9 +157,9 @@ def evaluate_report(space: "Workspace", progress: Progress) -> EvaluateReport:
     return EvaluateReport(tuple(scores), len(task.test), now.guarantee)
 
 
-def _sample(examples: Examples | None, most: int) -> Examples | None:
-    """Evenly spaced examples, as many as there are to test with: a mean needs no more."""
-    if examples is None or len(examples) <= most:
+def sample(examples: Examples, most: int) -> Examples:
+    """Evenly spaced examples, where there are more than a mean needs."""
+    if len(examples) <= most:
         return examples
     return examples.take(np.linspace(0, len(examples) - 1, most).astype(np.intp))
 

@@ -1,6 +1,8 @@
 """Keys: the epoch key in a folder of its own, outside the database and its backups.
 
     KEYS/epoch-3.key        32 random bytes, or a salt if a passphrase makes the key, and a check; mode 0600
+    KEYS/log.key            likewise, the key that signs the log and the certificates
+    KEYS/log.note           the newest checkpoint that was signed: an older ledger is told by it
     KEYS/tombstones.json    who was forgotten, as keyed hashes: replayed when an old database is restored;
                             of whom only examples or stages were, their numbers after a colon
 
@@ -17,6 +19,7 @@ from pathlib import Path
 
 from ..errors import Damaged, SealBroken, SettingError
 from ..sealing import Vault, passphrase_key
+from ..signing import SecretKey
 from ..storage.disk import Disk
 
 _NAME = re.compile(r"epoch-(\d+)\.key")
@@ -39,11 +42,7 @@ class KeyFolder:
 
     def make(self, epoch: int) -> Vault:
         """A new epoch's key, on disk before anybody uses it."""
-        secret = os.urandom(_SECRET)
-        mark = _SALTED if self.passphrase else _RAW
-        vault = self._vault(epoch, mark, secret)
-        self.disk.write(self.path(epoch), mark + secret + _check(vault), mode=0o600)
-        return vault
+        return Vault(epoch, self._make(self.path(epoch)))
 
     def load(self, epoch: int) -> Vault:
         path = self.path(epoch)
@@ -52,24 +51,35 @@ class KeyFolder:
             newest = max(self.epochs(), default=epoch)
             older = f"only that of epoch {newest}: the ledger is from before a forget, `fedforget train` mends it"
             raise Damaged(path, f"the key of epoch {epoch}", older if newest > epoch else "no file")
+        return Vault(epoch, self._open(path, blob))
+
+    def _make(self, path: Path) -> bytes:
+        """A new secret in a file of its own."""
+        secret = os.urandom(_SECRET)
+        mark = _SALTED if self.passphrase else _RAW
+        key = self._key(mark, secret)
+        self.disk.write(path, mark + secret + _check(key), mode=0o600)
+        return key
+
+    def _open(self, path: Path, blob: bytes) -> bytes:
         for mark in (_RAW, _SALTED):
             if blob.startswith(mark) and len(blob) == len(mark) + _SECRET + _CHECK:
-                vault = self._vault(epoch, mark, blob[len(mark) : -_CHECK])
-                if _check(vault) == blob[-_CHECK:]:
-                    return vault
+                key = self._key(mark, blob[len(mark) : -_CHECK])
+                if _check(key) == blob[-_CHECK:]:
+                    return key
                 if mark == _SALTED:
                     raise SealBroken(str(path), "FEDFORGET_PASSPHRASE is not the one it was made with")
                 raise Damaged(path, "a key and its check", "bytes that do not fit one another")
         raise Damaged(path, f"{_SECRET} bytes of key or salt and their check", f"{len(blob)} bytes")
 
-    def _vault(self, epoch: int, mark: bytes, secret: bytes) -> Vault:
+    def _key(self, mark: bytes, secret: bytes) -> bytes:
         if mark == _RAW:
-            return Vault(epoch, secret)
+            return secret
         if self.passphrase is None:
             raise SettingError(
                 "passphrase", None, "given in FEDFORGET_PASSPHRASE, for this workspace was made with one"
             )
-        return Vault(epoch, passphrase_key(self.passphrase, secret))
+        return passphrase_key(self.passphrase, secret)
 
     def destroy_all_but(self, epoch: int) -> None:
         """Erase the other epochs' keys."""
@@ -82,6 +92,25 @@ class KeyFolder:
         blob = self.disk.read(self.path(epoch))
         return blob is not None and blob.startswith((_RAW, _SALTED))
 
+    # --- the log's key --------------------------------------------------------------------------------------
+
+    @property
+    def log_path(self) -> Path:
+        return self.root / "log.key"
+
+    @property
+    def note_path(self) -> Path:
+        """The newest checkpoint of the log that was signed."""
+        return self.root / "log.note"
+
+    def log_key(self) -> SecretKey | None:
+        """What checkpoints and certificates are signed with; None where there is none yet."""
+        blob = self.disk.read(self.log_path)
+        return None if blob is None else SecretKey(self._open(self.log_path, blob))
+
+    def make_log_key(self) -> SecretKey:
+        return SecretKey(self._make(self.log_path))
+
     # --- tombstones ---------------------------------------------------------------------------------------
 
     def tombstones(self) -> frozenset[str]:
@@ -90,21 +119,32 @@ class KeyFolder:
         if blob is None:
             return frozenset()
         try:
-            return frozenset(json.loads(blob))
-        except (ValueError, TypeError) as fault:
+            found = json.loads(blob)
+            stones = frozenset[str](found if isinstance(found, list) else found["tombstones"])
+        except (ValueError, TypeError, LookupError) as fault:
             raise Damaged(path, "a list of keyed hashes", str(fault)) from fault
+        if blob not in (_grave(stones), json.dumps(sorted(stones)).encode()):  # the latter: as version 0.1.0 wrote it
+            raise Damaged(path, "keyed hashes and their check", "others")
+        return stones
 
     def bury(self, federation: str, clients: Iterable[str]) -> None:
         self.keep(tombstone(federation, c) for c in clients)
 
     def keep(self, stones: Iterable[str]) -> None:
         known = self.tombstones() | frozenset(stones)
-        self.disk.write(self.root / "tombstones.json", json.dumps(sorted(known)).encode(), mode=0o600)
+        self.disk.write(self.root / "tombstones.json", _grave(known), mode=0o600)
 
 
-def _check(vault: Vault) -> bytes:
+def _grave(stones: Iterable[str]) -> bytes:
+    """Tombstones as their file has them, with a check: a tombstone altered would let somebody come back."""
+    known = sorted(stones)
+    check = hashlib.blake2b("\n".join(known).encode(), digest_size=_CHECK).hexdigest()
+    return json.dumps({"check": check, "tombstones": known}).encode()
+
+
+def _check(key: bytes) -> bytes:
     """Tells a wrong passphrase or a damaged key from the right one, and nothing else."""
-    return hashlib.blake2b(b"fedforget", key=vault.key, digest_size=_CHECK).digest()
+    return hashlib.blake2b(b"fedforget", key=key, digest_size=_CHECK).digest()
 
 
 def tombstone(federation: str, name: str) -> str:

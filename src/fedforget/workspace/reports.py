@@ -22,6 +22,7 @@ class TrainReport:
     seconds: float
     absent: tuple[tuple[str, str, str], ...]  # client, where, why
     digests: Mapping[str, str]  # shard → model
+    notices: tuple[str, ...] = ()  # what was found and mended before
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,7 @@ class ForgetReport:
     ended: tuple[int, ...]
     scope: str = ""  # what was forgotten, in words
     examples: int = 0  # how many were dropped by clients that stay
+    certificate: str = ""  # the file
 
 
 @dataclass(frozen=True)
@@ -229,3 +231,72 @@ class DataReport:
     root: str
     about: Mapping[str, Any]
     plot: str
+
+
+@dataclass(frozen=True)
+class LogReport:
+    """The newest signed checkpoint; with `since`, the proof that its log goes on from a shorter one."""
+
+    origin: str
+    size: int
+    time: str
+    key: str
+    checkpoint: str
+    since: int | None = None
+    proof: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ProofReport:
+    """That an event is in the log."""
+
+    event: Mapping[str, Any]
+    hash: str
+    proof: tuple[str, ...]
+    checkpoint: str
+
+
+@dataclass(frozen=True)
+class EventsReport:
+    events: tuple[Mapping[str, Any], ...]
+    of: int
+
+
+@dataclass(frozen=True)
+class KeyReport:
+    key: str
+
+
+@dataclass(frozen=True)
+class SaltReport:
+    """What opens a client's commitment in a certificate."""
+
+    request: int
+    client: str
+    salt: str
+    commitment: str
+
+
+@dataclass(frozen=True)
+class CertificateRow:
+    request: int
+    state: str
+    event: int
+    file: str
+    there: bool
+
+
+@dataclass(frozen=True)
+class CertificatesReport:
+    certificates: tuple[CertificateRow, ...]
+    waiting: tuple[str, ...]  # why executed requests are not final yet
+
+
+@dataclass(frozen=True)
+class CertificateReport:
+    """A certificate as it can be read; `verified` says what was checked of it."""
+
+    file: str
+    keyid: str
+    verified: tuple[str, ...]
+    statement: Mapping[str, Any]

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from ..coding import code_named
 from ..errors import Damaged, Unrecoverable
-from ..history.fetch import repair as make_again
 from ..manifest import Bundle
 from ..slices import ALL_SHARDS, HEAD, SERVER, VACANT, SliceKey
 from .state import State
@@ -55,7 +54,7 @@ def reseat(space: "Workspace", state: State, bundle: Bundle, seats: Iterable[int
     needed = code_named(bundle.code).k
     if kept < needed:  # better a slice with somebody who left than none at all
         raise Unrecoverable(str(bundle), needed, kept, "nobody is left to take the others over")
-    mended = make_again(bundle, space.store, {i: h for i, h in to.items() if h != VACANT})
+    mended = state.archive.repair(bundle, {i: h for i, h in to.items() if h != VACANT})
     mended = replace(mended, holders=tuple(to.get(i, h) for i, h in enumerate(mended.holders)))
     _enter(space, bundle, mended, left)
     return mended

@@ -14,7 +14,7 @@ from ..manifest import Keeping
 from ..plan import Draw
 from ..storage.database import check
 
-Partition = Literal["iid", "by-class", "buckets"]
+Partition = Literal["iid", "by-class", "buckets", "non-iid"]
 Precision = Literal["fp32", "bf16"]
 _CLIENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@-]{0,63}")
 
@@ -43,6 +43,7 @@ class FederationSettings:
     precision: Precision = "fp32"
     seed: int = 0
     federation: str = ""  # a random name, bound into every seal
+    backup_days: int = 30  # how long backups are kept: a certificate is final when that has passed
     ledger: str = ""  # the address of a PostgreSQL database; a file in the workspace
     keeping: Keeping = field(default_factory=Keeping)
 
@@ -51,8 +52,11 @@ class FederationSettings:
             if getattr(self, name) not in allowed:
                 raise SettingError(name, getattr(self, name), "one of " + ", ".join(allowed))
         for name, least in _LEAST.items():
-            if getattr(self, name) < least:
-                raise SettingError(name, getattr(self, name), f"{least} or more")
+            if not least <= getattr(self, name) < _NO_END:
+                raise SettingError(name, getattr(self, name), f"{least} or more, and below 2^31")
+        check_seed(self.seed)
+        if not 0 <= self.momentum < 1:
+            raise SettingError("momentum", self.momentum, "from 0 up to, not including, 1")
         if self.ledger:
             check(self.ledger)
         if self.seats and self.seats < self.clients:
@@ -76,9 +80,14 @@ class FederationSettings:
 
     @property
     def digest(self) -> str:
-        """Of all but where the ledger lies: it may move, and is the same federation."""
-        known = {name: value for name, value in asdict(self).items() if name != "ledger"}
-        return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
+        """Of all but where the ledger lies, which may move; what came with a later version counts where it is not
+        what it was before.
+        """
+        values = {name: value for name, value in asdict(self).items() if name != "ledger"}
+        for name, before in _ADDED.items():
+            if values[name] == before:
+                del values[name]
+        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
     def to_toml(self) -> str:
         flat = asdict(self)
@@ -111,7 +120,11 @@ _LEAST = {
     "batch": 0,
     "hidden": 1,
     "context": 1,
+    "backup_days": 0,
 }
+_NO_END = 1 << 31  # what a database's integers hold; infinity and NaN are none of them
+_SEEDS = 1 << 63
+_ADDED = {"backup_days": 30}
 
 
 def _toml(value: Any) -> str:
@@ -130,6 +143,13 @@ def _checked(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
         if plain is not None and type(value) is not plain and not number:
             raise SettingError(name, value, f"of type {plain.__name__}")
     return dict(values)
+
+
+def check_seed(seed: int) -> int:
+    """A seed is hashed as a whole number of 64 bits."""
+    if not -_SEEDS <= seed < _SEEDS:
+        raise SettingError("seed", seed, "a whole number of 64 bits")
+    return seed
 
 
 def check_client_name(name: str) -> str:

@@ -1,29 +1,31 @@
 """Settle: put in order what a crash, an absent holder or a restored backup left behind."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ..plan import Member
 from ..slices import SliceKey
 from ..storage import erasures
-from . import scopes, seats
+from ..storage.ledger import Branch
+from . import certify, log, scopes, seats
 from .keys import tombstone
 from .state import unfinished
-from .tasks import seat_names
+from .tasks import names_of, seat_names
 
 if TYPE_CHECKING:
     from .workspace import Workspace
 
 
-def settle(space: "Workspace") -> None:
-    """Before any work: half-written files go, debts are asked for again, an old database is brought up to date."""
+def settle(space: "Workspace") -> tuple[str, ...]:
+    """Before any work: half-written files go, debts are asked for again, an old database is brought up to date.
+
+    Returns what the operator has to know of it.
+    """
     space.disk.sweep(space.path)
     space.ledger.begun()
+    notices = put_back(space)
     epoch = space.ledger.get("epoch")
-    newest = max(space.keys.epochs(), default=epoch)
-    if newest > epoch and outdated(space, epoch):
-        restore(space, newest)
-        epoch = newest
     space.keys.load(epoch)
     space.keys.destroy_all_but(epoch)
     seats.delete(space, space.ledger.debts())
@@ -31,6 +33,46 @@ def settle(space: "Workspace") -> None:
     forgotten = {m.client for m, gone in space.ledger.members() if gone is not None}
     if forgotten:
         seats.vacate(space, space.state(), forgotten)
+    log.signing_key(space)
+    certify.certify(space)
+    return notices
+
+
+def put_back(space: "Workspace") -> tuple[str, ...]:
+    """Bring a ledger up to date that was put back from a backup."""
+    notices = undone(space)
+    if not notices:
+        return ()
+    epoch = space.ledger.get("epoch")
+    newest, branch = max(space.keys.epochs(), default=epoch), log.branch_of(log.standing(space))
+    if newest > epoch and outdated(space, epoch):
+        restore(space, newest, branch)
+    else:
+        space.ledger.branch_off(branch)
+    return notices
+
+
+def undone(space: "Workspace") -> tuple[str, ...]:
+    """What putting an old ledger back has undone, and has to be done again; nothing where it is the newest."""
+    epoch, found = space.ledger.get("epoch"), log.standing(space)
+    newest = max(space.keys.epochs(), default=epoch)
+    older = newest > epoch and outdated(space, epoch)
+    if not older and found.kind != "put back":
+        return ()
+    lost = f": {found.lost} events that were signed are not in it" if found.lost else ""
+    notices = [f"the ledger was put back from a backup{lost}"]
+    if older:
+        again = _unknown(space, space.keys.tombstones())
+        names = sorted({*again.clients, *again.seats})
+        rounds = len(space.ledger.rounds())
+        notices.append(f"forgotten again by the tombstones: {', '.join(names) or 'nobody'}")
+        if again.drops or again.away:
+            parts = sorted({*again.drops, *(client for client, _ in again.away)})
+            notices.append(f"forgotten again in part, by the tombstones: {', '.join(parts)}")
+        notices.append(f"its {rounds} rounds do not open any more; training makes them again without the forgotten")
+    else:
+        notices.append("what was trained since is trained again")
+    return tuple(notices)
 
 
 def outdated(space: "Workspace", epoch: int) -> bool:
@@ -50,34 +92,44 @@ class Unknown:
     clients: tuple[str, ...]
     drops: Mapping[str, Collection[int]]
     away: tuple[tuple[str, int], ...]
+    seats: Mapping[str, int] = field(default_factory=dict)  # of clients that joined after the backup was made
 
     @property
     def any(self) -> bool:
-        return bool(self.clients or self.drops or self.away)
+        return bool(self.clients or self.drops or self.away or self.seats)
 
 
 def _unknown(space: "Workspace", stones: Collection[str]) -> Unknown:
     federation = space.settings.federation
-    present = [m for m, gone in space.ledger.members() if gone is None]
+    members = space.ledger.members()
+    present = [m for m, gone in members if gone is None]
     clients = tuple(m.client for m in present if tombstone(federation, m.client) in stones)
+    seats = buried_seats(space, stones, {m.client for m, _ in members})
     if not any(":" in text for text in stones):
-        return Unknown(clients, {}, ())
-    names = sorted({*seat_names(space.settings), *space.task.examples} - set(clients))
+        return Unknown(clients, {}, (), seats)
+    names = sorted({*seat_names(space.settings), *space.task.examples} - {*clients, *seats})
     known = erasures.drops(space.ledger)
     drops = scopes.graves(federation, stones, names, "examples")
     drops = {c: rows - known.get(c, frozenset()) for c, rows in drops.items()}
     stages = scopes.graves(federation, stones, names, "stages")
     away = tuple((m.client, t) for m in present for t in sorted(stages.get(m.client, frozenset()) - m.away))
-    return Unknown(clients, {c: rows for c, rows in drops.items() if rows}, away)
+    return Unknown(clients, {c: rows for c, rows in drops.items() if rows}, away, seats)
 
 
-def buried(space: "Workspace", clients: Iterable[str]) -> list[str]:
-    """Which of them were forgotten, by the tombstones."""
-    stones = space.keys.tombstones()
-    return [c for c in clients if tombstone(space.settings.federation, c) in stones]
+def buried_seats(space: "Workspace", stones: Collection[str], members: Collection[str]) -> Mapping[str, int]:
+    """Free seats whose names have tombstones: they joined, and were forgotten, after this database was backed up.
+
+    The data are read only where a tombstone is of nobody who ever had a seat here.
+    """
+    federation = space.settings.federation
+    known = {tombstone(federation, name) for name in members}
+    if all(":" in text or text in known for text in stones):
+        return {}
+    names = enumerate(names_of(space.task, space.settings))
+    return {name: seat for seat, name in names if name not in members and tombstone(federation, name) in stones}
 
 
-def under_way(space: "Workspace", erasure: scopes.Erasure) -> bool:
+def buried(space: "Workspace", erasure: scopes.Erasure) -> bool:
     """Whether it has tombstones already."""
     return bool(space.keys.tombstones() & set(scopes.stones(space.settings.federation, erasure)))
 
@@ -93,7 +145,7 @@ def strays(space: "Workspace") -> Iterator[SliceKey]:
     yield from [key for key in space.store.keys() if key not in known | owed]  # noqa: SIM118
 
 
-def restore(space: "Workspace", epoch: int) -> None:
+def restore(space: "Workspace", epoch: int, branch: Branch) -> None:
     """An older database than the keys: nothing in it opens any more, and its seats may hold the forgotten.
 
     The tombstones are replayed and the history emptied; `train` makes the same models again, bit for bit, without
@@ -101,4 +153,6 @@ def restore(space: "Workspace", epoch: int) -> None:
     """
     found = _unknown(space, space.keys.tombstones())
     drops = {client: sorted(rows) for client, rows in found.drops.items()}
-    space.ledger.reset_after_restore(epoch, found.clients, {"drops": drops, "away": found.away})
+    stage = len(space.ledger.stages())
+    graves = [Member(name, seat, stage) for name, seat in found.seats.items()]
+    space.ledger.reset_after_restore(epoch, found.clients, branch, {"drops": drops, "away": found.away}, graves)

@@ -66,12 +66,17 @@ class State:
     def done(self, cell: Cell) -> int:
         return self.past.rounds(cell)
 
-    def legs(self) -> dict[int, Leg]:
-        """What is left of the newest stage, shard by shard."""
-        until = self.plan.stages[self.stage].rounds
+    def behind(self) -> list[int]:
+        """The stages that are not at their end: the newest, or after a restore all that were emptied."""
+        return [stage for stage in range(self.stage + 1) if self.legs(stage)]
+
+    def legs(self, stage: int | None = None) -> dict[int, Leg]:
+        """What is left of a stage, the newest if none is named, shard by shard."""
+        stage = self.stage if stage is None else stage
+        until = self.plan.stages[stage].rounds
         found: dict[int, Leg] = {}
         for shard in range(self.plan.shards):
-            cell = (self.stage, shard)
+            cell = (stage, shard)
             if self.plan.present(*cell) and self.done(cell) < until:
                 found[shard] = Leg(self.done(cell), self.final(cell), until)
         return found
@@ -129,3 +134,15 @@ def read_state(
 def unfinished(ledger: Ledger) -> Request | None:
     """The request whose rebuild was interrupted."""
     return next((r for r in ledger.requests() if r.state == "rebuilding"), None)
+
+
+def digests(state: State) -> dict[str, str]:
+    """The served shard models' digests."""
+    found = {}
+    for shard in state.plan.living_shards(state.stage):
+        cell = (state.stage, shard)
+        if state.done(cell):
+            found[str(shard)] = state.rows[Place(*cell, state.done(cell) - 1)].model_digest
+        else:
+            found[str(shard)] = state.final(cell).digest
+    return found

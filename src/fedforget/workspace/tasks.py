@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_info
 
-from ..datasets import Dataset, load
+from ..datasets import Dataset, load, outline
 from ..datasets.partition import buckets, by_class, client_names, iid
 from ..engines.local import LocalCohort
 from ..errors import SettingError
@@ -45,8 +45,16 @@ class Task:
 
 def build(settings: FederationSettings, data: Path | None = None) -> Task:
     """The task on the data set of its name."""
-    context = settings.context if settings.task == "shakespeare" else None
-    return task_on(load(settings.task, data, context=context), settings)
+    return task_on(load(settings.task, data, context=_window(settings)), settings)
+
+
+def bare_learner(settings: FederationSettings) -> Learner:
+    """The task's learner without its data, for whoever only looks at models: an auditor, on a copy."""
+    return build_learner(settings, outline(settings.task, context=_window(settings)))
+
+
+def _window(settings: FederationSettings) -> int | None:
+    return settings.context if settings.task == "shakespeare" else None
 
 
 def task_on(dataset: Dataset, settings: FederationSettings) -> Task:
@@ -68,12 +76,14 @@ def ready(dataset: Dataset) -> Dataset:
 
 def parts(settings: FederationSettings, dataset: Dataset) -> Mapping[str, NDArray[np.intp]]:
     """Which rows of the data set each seat gets."""
-    count, seed = len(dataset.train), settings.seed
-    if settings.partition == "by-class":
+    count, seed, how = len(dataset.train), settings.seed, settings.partition
+    if how == "non-iid":  # the paper's, for each kind of data
+        how = "buckets" if dataset.kind == "text" else "by-class"
+    if how == "by-class":
         if dataset.kind == "text":
             raise SettingError("partition", settings.partition, "'iid' or 'buckets' for text")
         return by_class(dataset.train.y, settings.places, seed, share=settings.share)
-    if settings.partition == "buckets":
+    if how == "buckets":
         return buckets(count, settings.places, seed)
     return iid(count, settings.places, seed)
 
@@ -91,6 +101,10 @@ def build_learner(settings: FederationSettings, dataset: Dataset) -> Learner:
     if dataset.kind != _KINDS[name]:
         fits = ", ".join(n for n, kind in _KINDS.items() if kind == dataset.kind)
         raise SettingError("learner", name, f"one of {fits} for {dataset.name}")
+    if settings.precision != "fp32" and name != "cnn":
+        raise SettingError("precision", settings.precision, f"'fp32' for {name}: only the cnn computes in bf16")
+    if name == "cnn" and len(dataset.shape) != 3:
+        raise SettingError("learner", name, f"'softmax' or 'mlp' for {dataset.name}, whose examples are no pictures")
     if name in _TORCH:
         return _torch_learner(name, settings, dataset)
     features = prod(dataset.shape)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ..errors import Damaged, SettingError, Unrecoverable
+from ..errors import Damaged, SettingError, UnknownClient, Unrecoverable
 from ..federation import Place
 from ..history.fetch import examine
 from ..manifest import Bundle
@@ -38,6 +38,11 @@ def scrub(space: "Workspace", portion: int, progress: Progress) -> ScrubReport:
 def repair(space: "Workspace", gone: tuple[str, ...], progress: Progress) -> RepairReport:
     """Every bundle whose slices are not all good, or lie with somebody who left."""
     state = space.state()
+    strangers = (
+        set(gone) - {h for b in state.bundles for h in b.holders} - {m.client for m, _ in space.ledger.members()}
+    )
+    if strangers:
+        raise UnknownClient(strangers)
     repaired: list[str] = []
     lost: list[str] = []
     vacant = 0

@@ -10,11 +10,12 @@ from ..history.fetch import examine
 from ..seeds import generator
 from ..storage import erasures
 from ..storage.erasures import Holding
-from . import settle
+from . import certify, log, settle
+from .keys import tombstone
 from .progress import Progress
 from .reports import Check, VerifyReport
-from .scopes import KeepsData, commitment, effective
-from .state import State
+from .scopes import Erasure, KeepsData, commitment, effective, stones
+from .state import State, unfinished
 
 if TYPE_CHECKING:
     from .workspace import Workspace
@@ -23,15 +24,19 @@ if TYPE_CHECKING:
 def verify_report(space: "Workspace", replay: int, never_joined: bool, seed: int, progress: Progress) -> VerifyReport:
     if replay < 0:
         raise SettingError("replay", replay, "0 or more")
+    undone = settle.undone(space)
+    if undone:
+        return VerifyReport((Check("ledger", False, "; ".join(undone) + "; `fedforget train DIR` does it"),), ())
     state = space.state()
     findings: list[str] = []
     checks = [
-        _chain(space),
+        log.check(space),
         _slices(state, findings, progress),
         _records(state, progress),
         _lineage(state),
         _forgotten(space, state),
         _strays(space),
+        *filter(None, (certify.check(space), _restores(space))),
     ]
     held = erasures.holdings(space.ledger)
     if held:
@@ -41,12 +46,6 @@ def verify_report(space: "Workspace", replay: int, never_joined: bool, seed: int
     if never_joined:
         checks.append(_never_joined(space, state, progress))
     return VerifyReport(tuple(checks), tuple(findings))
-
-
-def _chain(space: "Workspace") -> Check:
-    broken = space.ledger.broken_link()
-    count = sum(1 for _ in space.ledger.events())
-    return Check("ledger", broken is None, f"{count} events" if broken is None else f"event {broken} was altered")
 
 
 def _slices(state: State, findings: list[str], progress: Progress) -> Check:
@@ -114,6 +113,7 @@ def _forgotten(space: "Workspace", state: State) -> Check:
     found += [f"a record: {label}" for label in state.records if label.client in gone]
     found += [f"the holders of {b}" for b in state.bundles if gone & set(b.holders)]
     found += [f"the plan: {c}" for c in gone & set(state.plan.clients)]
+    found += [f"{c}, who has a tombstone" for c in _buried(space, state)]
     found += [f"an old key: epoch {e}" for e in space.keys.epochs() if e != state.vault.epoch]
     dropped = erasures.drops(space.ledger)
     left = {c: len(mine) for c, mine in effective(space.task.examples, dropped).items()} if dropped else {}
@@ -125,6 +125,16 @@ def _forgotten(space: "Workspace", state: State) -> Check:
     some = f", {sum(map(len, dropped.values()))} examples dropped" if dropped else ""
     detail = f"{len(gone)} forgotten{some}, no trace in force" if not found else "still in " + "; ".join(found[:3])
     return Check("forgotten", not found, detail)
+
+
+def _buried(space: "Workspace", state: State) -> list[str]:
+    """Who is in the plan, a roster or a holder's seat although a tombstone is kept, whatever the ledger says of it."""
+    request, federation = unfinished(space.ledger), space.settings.federation
+    ahead = set(stones(federation, Erasure.of(request))) if request else set()  # a forget just before its switch
+    graves = space.keys.tombstones() - ahead
+    names = {*state.plan.clients, *(c for row in state.rows.values() for c in row.roster)}
+    names |= {holder for bundle in state.bundles for holder in bundle.holders}
+    return sorted(name for name in names - set(state.forgotten) if tombstone(federation, name) in graves)
 
 
 def _holdings(space: "Workspace", held: Mapping[str, Holding]) -> Check:
@@ -143,6 +153,16 @@ def _strays(space: "Workspace") -> Check:
     strays, owed = list(settle.strays(space)), space.ledger.debts()
     detail = f"{len(owed)} deletions owed by holders that are away" if owed else "nothing left over"
     return Check("strays", not strays, detail if not strays else f"{len(strays)} unknown slices, such as {strays[0]}")
+
+
+def _restores(space: "Workspace") -> Check | None:
+    """Which backups were put back, and what had to be done again; None where none ever was."""
+    found = [e for e in space.ledger.events() if e.kind == "restored" and e.body is not None]
+    if not found:
+        return None
+    last = found[-1].body or {}
+    again = f"{last['forgotten']} clients kept forgotten, {last['rounds']} rounds emptied to be trained again"
+    return Check("restores", True, f"a backup was put back {len(found)} times, last {found[-1].time}: {again}")
 
 
 def _replay(space: "Workspace", state: State, count: int, seed: int, progress: Progress) -> Check:

@@ -31,7 +31,7 @@ from ..storage import erasures
 from ..storage.directory import DirectoryStore
 from ..storage.disk import Disk
 from ..storage.ledger import Clock, Ledger, _now
-from . import begin, inspect, outlook, scopes, settle, upkeep, verify
+from . import begin, inspect, log, outlook, scopes, settle, upkeep, verify
 from . import forget as forgetting
 from .desk import Desk
 from .joining import Joining
@@ -52,7 +52,7 @@ from .reports import (
 from .serving import Serving
 from .settings import FederationSettings
 from .state import State, read_state, unfinished
-from .tasks import Task, build, names_of, numerics, open_engine, own_learner
+from .tasks import Task, bare_learner, build, names_of, numerics, open_engine, own_learner
 
 _MERGED = (
     "a merged hand-over begins every shard from the average of all: forgetting anybody of the stages before "
@@ -111,10 +111,13 @@ class Workspace:
         ledger = Ledger.create(url, {"digest": chosen.digest}, disk.probe, clock, ledger_password)
         members = [Member(name, seat) for seat, name in enumerate(names[: chosen.clients])]
         ledger.open_stage(0, Stage(chosen.rounds), members)
+        space = Workspace(
+            folder, chosen, ledger, keys, DirectoryStore(folder / "holders", disk), disk, data, _given=made
+        )
+        log.seal(space)
         disk.write(folder / "federation.toml", chosen.to_toml().encode())
         ledger.begun()
-        store = DirectoryStore(folder / "holders", disk)
-        return Workspace(folder, chosen, ledger, keys, store, disk, data, _given=made)
+        return space
 
     @staticmethod
     def open(
@@ -154,9 +157,10 @@ class Workspace:
     def task(self) -> Task:
         return self._given or build(self.settings, self.data)
 
-    @property
+    @cached_property
     def learner(self) -> Learner:
-        return self.task.learner
+        """Also where the data is not at hand: its shape follows from public constants."""
+        return self._given.learner if self._given else bare_learner(self.settings)
 
     @property
     def cohort(self) -> Cohort:
@@ -218,11 +222,18 @@ class Workspace:
         self.close()
 
     @contextmanager
-    def _working(self) -> Iterator[None]:
-        """Hold the lock, with whatever an interruption left behind put in order."""
+    def working(self) -> Iterator[tuple[str, ...]]:
+        """For verbs that live elsewhere: the lock, as the workspace's own verbs hold it."""
+        with self._working() as notices:
+            yield notices
+
+    @contextmanager
+    def _working(self) -> Iterator[tuple[str, ...]]:
+        """Hold the lock, with whatever an interruption left behind put in order; sign what was done."""
         with locked(self.path):
-            settle.settle(self)
-            yield
+            notices = settle.settle(self)
+            yield notices
+            log.seal(self)
 
     @property
     def requests(self) -> "Desk":
@@ -232,26 +243,32 @@ class Workspace:
     # --- training -----------------------------------------------------------------------------------------
 
     def train(self, progress: Progress = silent) -> TrainReport:
-        """Train the newest stage to its end, going on from the last round that was kept."""
-        with self._working():
+        """Train the newest stage to its end, going on from the last round that was kept; emptied ones before it."""
+        with self._working() as notices:
             self._refuse_unfinished()
             state = self.state()
-            legs = state.legs()
             before = sum(1 for p in state.rows if p.stage == state.stage)
-            total = before + sum(leg.until - leg.first for leg in legs.values())
-            done = before
-            rounds: list[Round] = []
-            paid: Collection[SliceKey] = ()
             self.ledger.note("numerics", numerics(self.learner))
-            march = train(self.cohort, state.plan, legs, self.settings.training, stage=state.stage)
+            rounds: list[Round] = []
+            for stage in state.behind() or [state.stage]:
+                rounds += self._train_stage(self.state(), stage, progress)
+            return replace(inspect.train_report(state.stage, rounds, before, self.state()), notices=notices)
+
+    def _train_stage(self, state: State, stage: int, progress: Progress) -> list[Round]:
+        legs = state.legs(stage)
+        done = sum(1 for p in state.rows if p.stage == stage)
+        total = done + sum(leg.until - leg.first for leg in legs.values())
+        rounds: list[Round] = []
+        paid: Collection[SliceKey] = ()
+        march = train(self.cohort, state.plan, legs, self.settings.training, stage=stage)
+        progress("training", done, total)
+        for group in by_index(march, lambda _, index: sum(g.first <= index < g.until for g in legs.values())):
+            paid = self.keep(state, group, generation=state.vault.epoch, paid=paid)
+            rounds += [replace(r, uploads=(), start=r.model) for r in group]
+            done += len(group)
             progress("training", done, total)
-            for group in by_index(march, lambda _, index: sum(g.first <= index < g.until for g in legs.values())):
-                paid = self.keep(state, group, generation=state.vault.epoch, paid=paid)
-                rounds += [replace(r, uploads=(), start=r.model) for r in group]
-                done += len(group)
-                progress("training", done, total)
-            self.ledger.pay(paid)
-            return inspect.train_report(state.stage, rounds, before, self.state())
+        self.ledger.pay(paid)
+        return rounds
 
     def keep(
         self,
@@ -288,8 +305,8 @@ class Workspace:
         with self._working():
             self._refuse_unfinished()
             state = self.state()
-            if state.legs():
-                raise NotTrained(self.path, f"a finished stage {state.stage}")
+            if state.behind():
+                raise NotTrained(self.path, f"a finished stage {state.behind()[0]}")
             scopes.refuse_strangers({m.client: gone for m, gone in self.ledger.members()}, leave := tuple(leave))
             stage = Stage(rounds or self.settings.rounds, handover)  # type: ignore[arg-type]
             known = {m.client: m.seat for m, _ in self.ledger.members()}
@@ -303,9 +320,9 @@ class Workspace:
     def _joiners(self, known: Mapping[str, int], join: int | Sequence[str]) -> dict[str, int]:
         names = names_of(self.task, self.settings)
         left = scopes.effective(self.task.examples, erasures.drops(self.ledger))
-        gone = {c for c in left if not len(left[c]) and len(self.task.examples[c])}  # all it had was forgotten
-        gone |= set(settle.buried(self, names))  # it had joined before the ledger came back from a backup
-        seats = {name: seat for seat, name in enumerate(names) if name not in known and name not in gone}
+        empty = {c for c in left if not len(left[c]) and len(self.task.examples[c])}  # all it had was forgotten
+        empty |= settle.buried_seats(self, self.keys.tombstones(), known).keys()
+        seats = {name: seat for seat, name in enumerate(names) if name not in known and name not in empty}
         if isinstance(join, int):
             if not 0 <= join <= len(seats):
                 raise SettingError("join", join, f"from 0 to the {len(seats)} seats still free (see `init --seats`)")

@@ -15,8 +15,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from fedforget import FederationSettings, Workspace, __version__
+from fedforget.engines.local import numerics
 from fedforget.manifest import Keeping
-from fedforget.workspace.tasks import numerics
 
 HERE = Path(__file__).parent / "accuracy"
 TARGETS = {"mnist": 0.98, "fashion-mnist": 0.87, "cifar10": 0.58, "shakespeare": 2.4}

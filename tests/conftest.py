@@ -23,15 +23,6 @@ settings.register_profile(
 settings.load_profile("fedforget")
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--ledger",
-        default="sqlite",
-        choices=("sqlite", "postgresql"),
-        help="where the workspaces and ledgers of the tests have theirs",
-    )
-
-
 @pytest.fixture(scope="session")
 def postgres() -> Iterator["Server"]:
     """A server of our own, started when first asked for; skipped with a reason where there is none."""

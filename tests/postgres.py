@@ -1,11 +1,13 @@
 """A real PostgreSQL server for tests: on loopback, with a password, as a user that is not root, gone afterwards."""
 
+import ctypes
 import os
 import secrets
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -73,7 +75,8 @@ def running() -> Iterator[Server]:
             port = free.getsockname()[1]
         options = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off", "max_connections=60"]
         command = [bin / "postgres", "-D", data, "-p", str(port), *(word for o in options for word in ("-c", o))]
-        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **user)  # type: ignore[call-overload]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        process = subprocess.Popen(command, cwd=folder, preexec_fn=_end_with_us, **quiet, **user)  # type: ignore[call-overload]
         try:
             server = Server(port)
             _await(server, process)
@@ -81,6 +84,12 @@ def running() -> Iterator[Server]:
         finally:
             process.send_signal(signal.SIGINT)  # does not wait for whoever is still connected
             process.wait(30)
+
+
+def _end_with_us() -> None:
+    """A test that is killed takes its server with it, where the kernel offers that."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGINT)  # PR_SET_PDEATHSIG
 
 
 def _await(server: Server, process: "subprocess.Popen[bytes]") -> None:

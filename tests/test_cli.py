@@ -230,6 +230,17 @@ def test_an_interrupted_forget_is_finished_by_naming_nobody(run: Run, failing: A
     assert "Forgot client-001" in said.out
 
 
+def test_an_interrupted_forget_is_given_up_by_abandon_alone(run: Run, failing: Any, workspace: Path) -> None:
+    def stop(what: str, done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with Workspace.open(workspace) as space, pytest.raises(KeyboardInterrupt):
+        space.forget(["client-001"], progress=stop)
+    assert "given alone" in failing(2, "forget", workspace, "--abandon", "--client", "client-001")
+    assert "Gave up forgetting client-001" in run("forget", workspace, "--abandon").out
+    assert "while a forget is unfinished" in failing(2, "forget", workspace, "--abandon")
+
+
 # --- help ---------------------------------------------------------------------------------------------------
 
 
@@ -500,3 +511,74 @@ def test_ctrl_c_is_one_line_and_the_same_command_goes_on(tmp_path: Path) -> None
         assert out == b""
         assert err == b"fedforget: interrupted; the same command goes on from here\n"
         assert space.verify().passed or space.status().shards[0].rounds < 200
+
+
+# --- requests -----------------------------------------------------------------------------------------------
+
+
+def test_a_requests_life_from_the_command_line(
+    run: Run, failing: Callable[..., str], workspace: Path, drawn: str
+) -> None:
+    w, keys = workspace, workspace.parent
+    federation = run("status", w, "--json").document["federation"]
+    for name in ("client", "ann", "bob"):
+        said = run("keygen", keys / name)
+        assert said.code == 0
+        assert (keys / name).stat().st_mode & 0o777 == 0o600
+        assert "ed25519:" in (keys / f"{name}.pub").read_text()
+    assert "already" in failing(2, "keygen", keys / "ann")
+    other = next(c for c in ("client-000", "client-001") if c != drawn)
+    signing = ("--federation", federation, "-c", drawn, "--key", keys / "client", "--id", "r1")
+    for words, expected in (
+        (("enroll", w, "--client", drawn, "--key", keys / "client.pub"), f"speaks for client {drawn}"),
+        (("enroll", w, "--operator", "ann", "--key", (keys / "ann.pub").read_text().strip()), "operator ann"),
+        (("enroll", w, "--operator", "bob", "--key", keys / "bob.pub"), "operator bob"),
+        (("enroll", w), "bob"),
+        (("requests", "list", w), "No requests."),
+        (("wish", keys / "wish.json", *signing), "Signed request r1"),
+        (("request", w, "--file", keys / "wish.json"), "r1 quarantined"),
+        (("request", w, "--file", keys / "wish.json"), "it had come before"),
+        (("request", w, "-c", other, "--key", keys / "ann", "--id", "r2", "--basis", "GDPR 17(1)(b)"), "r2 received"),
+        (("requests", "hold", w, "r2", "--reason", "identity"), "r2 on_hold"),
+        (("requests", "release", w, "r2", "--key", keys / "bob"), "r2 received"),
+        (("approve", w, "r2", "--key", keys / "bob"), "r2 quarantined"),
+        (("requests", "list", w), "Left out of what is served"),
+        (("requests", "show", w, "r2"), "basis: GDPR 17(1)(b)"),
+        (("requests", "reject", w, "r2", "--reason", "withdrawn", "--key", keys / "ann"), "r2 rejected"),
+        (("requests", "show", w, "r2"), "rejected because withdrawn"),
+        (("policy", w, "--window", 12, "--backup-days", 0), "12 hours"),
+        (("run", w), "1 waiting"),
+        (("run", w, "--now"), "Executed: r1"),
+        (("run", w), "Nothing to do."),
+        (("requests", "show", w, "r1"), "guarantee X1"),
+        (("requests", "list", w, "--state", "rejected", "--limit", 5), "r2"),
+        (("enroll", w, "--key", keys / "ann.pub", "--revoke"), "is revoked"),
+        (("migrate", w), "already"),
+    ):
+        said = run(*words)
+        assert said.code == 0, (words, said)
+        assert said.err == ""
+        assert expected in said.out, (words, said)
+    assert "one of --client" in failing(2, "enroll", w, "--key", keys / "bob.pub")
+    assert "--file brings" in failing(2, "request", w)
+    assert "never received" in failing(2, "requests", "show", w, "r9").replace("was ever", "never")
+    assert "denied" in failing(13, "approve", w, "r1", "--key", keys / "bob")
+    assert "file of" in failing(2, "approve", w, "r1", "--key", keys / "nothing")
+
+
+def test_requests_in_json(run: Run, workspace: Path, drawn: str) -> None:
+    w, keys = workspace, workspace.parent
+    assert run("keygen", keys / "k", "--json").document["secret_file"] == str(keys / "k")
+    enrolled = run("enroll", w, "--client", drawn, "--key", keys / "k.pub", "--json").document
+    assert (enrolled["role"], enrolled["name"]) == ("client", drawn)
+    assert run("enroll", w, "--json").document["keys"] == [enrolled]
+    asked = run("request", w, "-c", drawn, "--key", keys / "k", "--id", "r", "--json").document
+    assert asked["receipts"][0]["state"] == "quarantined"
+    assert run("requests", "list", w, "--json").document["counts"] == {"quarantined": 1}
+    assert run("requests", "show", w, "r", "--json").document["document"]["request"] == "r"
+    assert run("policy", w, "--json").document == {"window_hours": 24, "backup_days": 30}
+    assert run("run", w, "--now", "--json").document["executed"] == ["r"]
+    denied = run("request", w, "--file", keys / "k.pub", "--json")
+    assert denied.code == 13
+    assert denied.document["receipts"][0]["kind"] == "malformed"
+    assert run("migrate", w, "--json").document["found"] == 2

@@ -10,6 +10,7 @@ from rich.console import Console
 from fedforget import present
 from fedforget.forgetting import Guarantee
 from fedforget.workspace.reports import (
+    AbandonReport,
     Check,
     EvaluateReport,
     ForgetReport,
@@ -114,6 +115,11 @@ def test_training_names_who_was_missing_and_where_it_went_on() -> None:
     ]
 
 
+def test_training_tells_first_what_a_restore_undid() -> None:
+    report = TrainReport(0, 4, 0, 40, 1.0, (), {}, ("the ledger was put back from a backup",))
+    assert shown(present.trained, report)[1] == "  note: the ledger was put back from a backup"
+
+
 def test_a_stage_says_who_comes_who_goes_and_what_to_beware_of() -> None:
     lines = shown(present.staged, StageReport(1, 30, "merged", (("client-100", 3),), ("client-001",), ("beware",)))
     assert lines == [
@@ -183,6 +189,12 @@ def test_a_forgetting_says_what_became_of_every_shard_in_order() -> None:
     ]
 
 
+def test_a_forgetting_names_its_certificate_last() -> None:
+    assert (
+        shown(present.forgot, forgot(certificate="W/certificates/c.json"))[-1] == "Certificate: W/certificates/c.json"
+    )
+
+
 def test_deletions_that_wait_for_absent_holders_are_said() -> None:
     assert "  5 keys destroyed, 6 slices deleted, 2 owed by holders that are away" in shown(
         present.forgot, forgot(slices_owed=2)
@@ -190,11 +202,24 @@ def test_deletions_that_wait_for_absent_holders_are_said() -> None:
 
 
 def test_verdicts_stand_in_a_column_and_findings_below_the_first_ten() -> None:
-    checks = (Check("ledger", True, "9 events"), Check("slices", False, "too few"))
+    checks = (
+        Check("ledger", True, "9 events"),
+        Check("slices", False, "too few"),
+        Check("never joined", None, "nothing to compare"),
+    )
     lines = shown(present.verified, VerifyReport(checks, tuple(f"slice {i} is missing" for i in range(12))))
-    assert lines[:3] == ["ok   ledger: 9 events", "FAIL slices: too few", "     slice 0 is missing"]
+    assert lines[:3] == ["ok   ledger: 9 events", "FAIL slices: too few", "--   never joined: nothing to compare"]
+    assert lines[3] == "     slice 0 is missing"
     assert lines[-1] == "     and 2 more"
-    assert len(lines) == 2 + 10 + 1
+    assert len(lines) == 3 + 10 + 1
+
+
+def test_a_forget_given_up_is_said_to_have_changed_nothing() -> None:
+    assert shown(present.abandoned, AbandonReport(1, "client-001", "exact", 2), width=120) == [
+        "Gave up forgetting client-001 (exact): nothing was changed, it may be asked for again.",
+        "Owed: 2 deletions by holders that are away",
+    ]
+    assert len(shown(present.abandoned, AbandonReport(1, "client-001", "exact", 0), width=120)) == 1
 
 
 def test_scrubbing_says_how_far_it_got() -> None:

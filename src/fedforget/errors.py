@@ -25,7 +25,8 @@
     ├── StorageFull                           8   the disk is full
     ├── DataError                             9   a data set is missing, cut short or altered
     ├── UpdateRefused                        10   an upload no model can be made of (NaN, wrong shape)
-    │   └── NobodyLeft                            no client is left to train with
+    │   ├── NobodyLeft                            no client is left to train with
+    │   └── TrainingFailed                        the learner or its engine fails at it
     ├── MissingExtra                         11   an optional dependency is not installed
     ├── VerificationFailed                   12   what was found is not what was recorded
     ├── RequestDenied                        13   not signed by whom it must be, or not for here, or too late
@@ -97,9 +98,10 @@ class NotAWorkspace(WorkspaceError):
 
 
 class WorkspaceExists(WorkspaceError):
-    def __init__(self, path: object) -> None:
-        self.path = str(path)
-        super().__init__(f"{path} is not empty; choose a new directory, or `fedforget status {path}`")
+    def __init__(self, path: object, why: str = "") -> None:
+        self.path, self.why = str(path), why
+        way_out = f"move them away first: {why}" if why else f"choose a new directory, or `fedforget status {path}`"
+        super().__init__(f"{path} is not empty; {way_out}")
 
 
 class LedgerTooNew(WorkspaceError):
@@ -149,7 +151,7 @@ class Unfinished(WorkspaceError):
         self.path, self.clients, self.method = str(path), tuple(sorted(clients)), method
         super().__init__(
             f"{path} is in the middle of forgetting {', '.join(self.clients)} ({method}); "
-            f"`fedforget forget {path}` takes it to its end first"
+            f"`fedforget forget {path}` takes it to its end first, `fedforget forget {path} --abandon` gives it up"
         )
 
 
@@ -230,6 +232,15 @@ class NobodyLeft(UpdateRefused):
     def __init__(self, where: str) -> None:
         self.where = where
         FedForgetError.__init__(self, f"no client is left in {where}; its model ends here, the other shards serve on")
+
+
+class TrainingFailed(UpdateRefused):
+    def __init__(self, why: str) -> None:
+        self.why = why
+        FedForgetError.__init__(
+            self,
+            f"training fails: {why}; the forget is given up and nothing was changed, mend it or choose another way",
+        )
 
 
 class MissingExtra(FedForgetError):

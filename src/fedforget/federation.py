@@ -106,12 +106,14 @@ class Cost:
     client_epochs: int = 0
     seconds: float = 0.0  # summed over the clients, as if one after another
     slowest: float = 0.0  # as if all at once
+    wall: float = 0.0  # its share of the time that passed since the rounds before, keeping those included
 
     def __add__(self, other: "Cost") -> "Cost":
         return Cost(
             self.client_epochs + other.client_epochs,
             self.seconds + other.seconds,
             self.slowest + other.slowest,
+            self.wall + other.wall,
         )
 
 

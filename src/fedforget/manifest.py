@@ -115,6 +115,8 @@ class RoundRow:
     examples: tuple[int, ...]
     absent: tuple[Absence, ...]
     cost: Cost
+    numerics: str = ""  # what its bits depend on beside its inputs; unknown of rounds of version 0.1.0
+    deterministic: bool = True
 
     @staticmethod
     def of(round: Round, generation: int) -> "RoundRow":

@@ -105,7 +105,7 @@ class Fragile:
         return bool(self.contents or any(self.folders.values()))
 
     def fails(self, how: Failure, random: Random) -> None:
-        """`clean`: only the process ended · `lost`: the power failed, what was not synced is gone · `torn`: parts."""
+        """`clean`: only the process ended · `lost`: the power failed, all not synced is gone · `torn`: parts of it."""
         if how == "clean":
             return
         if self.pending:

@@ -128,7 +128,7 @@ def certificate_files(space: Workspace) -> set[Path]:
     files = set(space.path.glob("certificates/*.json"))
     for file in files:
         assert certificate.read(file.read_bytes(), log.public_keys(space)[-1])
-    executed = {r.id for r in space.ledger.requests() if r.state == "executed"}
+    executed = {r.id for r in space.ledger.requests() if r.state == "executed" and "evidence" in r.body["outcome"]}
     assert executed <= {row.request for row in certify.listed(space)}
     assert {Path(row.file) for row in certify.listed(space)} <= files
     return files

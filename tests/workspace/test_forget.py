@@ -248,7 +248,6 @@ def test_an_interrupted_forget_goes_first_and_goes_on(pristine: Path, room: Path
         for verb in (
             space.train,
             space.open_stage,
-            space.repair,
             lambda: space.forget([client(3)], method),
             lambda: space.forget([client(2), client(3)], method),
             lambda: space.forget([client(2)], "clean" if method == "exact" else "exact"),

@@ -1,5 +1,6 @@
 """Making a federation: what is there afterwards, and what a refused or interrupted `init` leaves behind."""
 
+import shutil
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -8,15 +9,17 @@ import pytest
 from small import Died, assert_in_order, client, dies_before, make, opened, operations, small_settings, small_task
 from worlds import contents, refused
 
-from fedforget.errors import DataError, NotAWorkspace, SettingError, WorkspaceExists
+from fedforget.errors import DataError, FedForgetError, NotAWorkspace, SettingError, WorkspaceBusy, WorkspaceExists
 from fedforget.manifest import Keeping
+from fedforget.storage.disk import Disk
 from fedforget.workspace import FederationSettings, Task, Workspace
+from fedforget.workspace.lock import locked
 
 
 def test_a_new_federation_has_settings_ledger_and_key_and_nobody_trained(room: Path) -> None:
     with make(room / "w") as space:
         status = space.status(members=True)
-        assert {p.name for p in (room / "w").iterdir()} == {"federation.toml", "ledger.db", "keys"}
+        assert {p.name for p in (room / "w").iterdir()} == {"federation.toml", "ledger.db", "keys", "lock"}
         assert [s.rounds for s in status.shards] == [0, 0]
         assert [s.clients for s in status.shards] == [4, 4]
         assert len(status.members) == 8
@@ -192,3 +195,37 @@ def test_a_seat_whose_examples_are_elsewhere_has_a_name_all_the_same(room: Path)
         assert dict(space.status(members=True).members).keys() == whole.examples.keys()
         report = space.train()
     assert {(c, why) for c, _, why in report.absent} == {(missing, "lost")}
+
+
+def test_two_at_once_the_second_is_told_that_the_first_is_at_it(room: Path) -> None:
+    (room / "w").mkdir()
+    with locked(room / "w"), refused(room, WorkspaceBusy):
+        make(room / "w")
+    inner: list[type[Exception]] = []
+
+    def meanwhile(operation: str, target: str) -> None:
+        try:
+            make(room / "w")
+        except FedForgetError as fault:
+            inner.append(type(fault))
+
+    make(room / "w", disk=Disk(meanwhile)).close()
+    assert set(inner) == {WorkspaceBusy, WorkspaceExists} or set(inner) == {WorkspaceBusy}
+    with opened(room / "w") as space:
+        space.train()
+        assert_in_order(space)
+
+
+@pytest.mark.parametrize("left", ["keys alone", "keys and a tombstone", "keys and the ledger they open"])
+def test_keys_of_another_federation_are_not_destroyed(room: Path, left: str) -> None:
+    path = room / "w"
+    with make(path) as space:
+        space.train()
+        if left == "keys and a tombstone":
+            space.keys.bury("small", [client(1)])
+    (path / "federation.toml").unlink()
+    shutil.rmtree(path / "holders")
+    if left == "keys alone":
+        (path / "ledger.db").unlink()
+    with refused(room, WorkspaceExists, "keys", "another federation"):
+        make(path)

@@ -183,8 +183,17 @@ def copied_to(source: str, target: str) -> str:
     """A version 1 ledger, table by table, in another database."""
     one, other = sa.create_engine(source), sa.create_engine(target)
     old = sa.MetaData()
-    for name in ("meta", "members", "stages", "rounds", "records", "bundles", "debts", "requests", "events"):
+    for name in ("meta", "members", "stages", "rounds", "records", "bundles", "debts", "requests"):
         tables.schema.tables[name].to_metadata(old)
+    texts = {
+        "time": sa.String(40),
+        "kind": sa.String(32),
+        "body": sa.Text,
+        "previous": sa.String(64),
+        "hash": sa.String(64),
+    }
+    columns = [sa.Column(name, kind, nullable=False) for name, kind in texts.items()]
+    sa.Table("events", old, sa.Column("seq", sa.Integer, primary_key=True, autoincrement=False), *columns)
     with one.connect() as reading, other.begin() as writing:
         old.create_all(writing)
         for table in old.sorted_tables:

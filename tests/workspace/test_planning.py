@@ -96,10 +96,12 @@ def test_planning_changes_nothing(three_shards: Path, room: Path) -> None:
 def test_the_estimated_time_is_what_client_epochs_took_so_far(three_shards: Path) -> None:
     with opened(three_shards, seats=12) as space:
         costs = [row.cost for row in space.state().rows.values()]
-        each = sum(c.seconds for c in costs) / sum(c.client_epochs for c in costs)
+        each = sorted(c.seconds / c.client_epochs for c in costs)
         said = space.plan([client(0)])
-        assert said.seconds == pytest.approx(each * said.client_epochs)
-        assert 0 < said.seconds < 60
+        assert said.seconds is not None
+        assert said.wall_seconds is not None
+        assert each[0] / 2 < said.seconds / said.client_epochs < each[-1] * 2  # by examples, too
+        assert 0 < said.seconds < said.wall_seconds
 
 
 def test_before_training_there_is_nothing_to_touch_and_no_time_to_go_by(room: Path) -> None:

@@ -13,6 +13,7 @@ from small import (
     dies_before,
     digests,
     every_digest,
+    make,
     opened,
     operations,
     small_settings,
@@ -20,7 +21,7 @@ from small import (
     trained,
 )
 
-from fedforget.errors import AlreadyForgotten, Damaged, SealBroken, SettingError
+from fedforget.errors import AlreadyForgotten, Damaged, NotTrained, SealBroken, SettingError
 from fedforget.manifest import Keep, Layout
 from fedforget.storage.disk import Disk
 from fedforget.workspace import Workspace
@@ -264,4 +265,66 @@ def test_between_its_tombstones_and_its_switch_a_forget_is_not_taken_for_a_retur
         (check,) = [check for check in space.verify().checks if check.what == "forgotten"]
         assert "tombstone" not in check.detail
         space.forget()
+        assert_in_order(space)
+
+
+@pytest.mark.parametrize("handover", ["lineage", "fresh", "merged"])
+def test_a_backup_of_several_stages_is_trained_again_stage_after_stage(room: Path, handover: str):
+    path = trained(room / "w")
+    with opened(path) as space:
+        space.open_stage(2, handover)
+        space.train()
+        backup = back_up(path, room / "old" / "ledger.db")
+        space.forget([LEAVER])
+        wanted = every_digest(space)
+    put_back(backup, path)
+
+    def half_way(what: str, done: int, total: int) -> None:
+        if done == 4:
+            raise Died
+
+    with opened(path) as space:
+        with pytest.raises(Died):
+            space.train(half_way)
+        with pytest.raises(NotTrained, match="no finished stage 0"):
+            space.open_stage(2)
+        (lineage,) = [check for check in space.verify().checks if check.what == "lineage"]
+        assert not lineage.passed
+        assert "stage 0, shard 0 has 2 of its 3 rounds" in lineage.detail
+        report = space.train()
+        assert (report.stage, report.resumed_at, report.rounds) == (1, 4, 6)
+        assert every_digest(space) == wanted
+        assert_in_order(space)
+        assert space.verify(never_joined=True).passed
+
+
+def test_an_older_database_with_no_forget_in_between_trains_on_from_a_lean_history(room: Path):
+    """The head it knows was given up when the next was made: it is trained again from the nearest kept start."""
+    path = room / "w"
+
+    def half_way(what: str, done: int, total: int) -> None:
+        if done == 20:
+            raise Died
+
+    space = make(path, keep="lean", rounds=12)
+    with pytest.raises(Died):
+        space.train(half_way)
+    backup = back_up(path, room / "old" / "ledger.db")
+    space.train()
+    wanted = every_digest(space)
+    space.close()
+    newest = back_up(path, room / "new" / "ledger.db")
+    note = (path / "keys" / "log.note").read_bytes()
+    put_back(backup, path)
+    with opened(path) as space:  # the wrong backup: what was made since is still there
+        before = set(space.store.keys())
+        assert space.scrub().findings
+        assert set(space.repair().lost) == set()
+        assert before <= set(space.store.keys())
+    put_back(newest, path)
+    (path / "keys" / "log.note").write_bytes(note)
+    put_back(backup, path)
+    with opened(path) as space:
+        assert space.train().rounds == 4
+        assert every_digest(space) == wanted
         assert_in_order(space)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedforget.datasets import Dataset, load, outline
-from fedforget.engines.local import LocalCohort
+from fedforget.engines.local import LocalCohort, numerics
 from fedforget.errors import SettingError
 from fedforget.examples import Examples
 from fedforget.learners.linear import Softmax
@@ -16,7 +16,6 @@ from fedforget.workspace.tasks import (
     bare_learner,
     build,
     build_learner,
-    numerics,
     open_engine,
     own_learner,
     parts,

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from .. import present
+from ..errors import SettingError
 from ..forgetting import Calibration
 from ..workspace import FederationSettings, Workspace
 from .base import (
@@ -152,6 +153,7 @@ def forget(
     interval: Interval = 1,
     compat: Compat = "paper",
     length: Length = None,
+    abandon: Annotated[bool, typer.Option("--abandon", help="Give up the one that was interrupted.")] = False,
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
@@ -162,8 +164,16 @@ def forget(
     calibration = Calibration(ratio, interval, compat, length)  # type: ignore[arg-type]
     with opened(path, data) as space, progress_bar() as bar:
         scope = scope_of(client, samples, samples_file, label, stages)
-        report = space.forget(method=method, calibration=calibration, progress=bar, scope=scope)
-    answer(report, as_json, present.forgot)
+        if abandon and scope is not None:
+            raise SettingError("abandon", str(scope), "given alone: it gives up the forget that was interrupted")
+        if not abandon:
+            report = space.forget(method=method, calibration=calibration, progress=bar, scope=scope)
+        else:
+            given_up = space.abandon()
+    if abandon:
+        answer(given_up, as_json, present.abandoned)
+    else:
+        answer(report, as_json, present.forgot)
 
 
 @app.command()

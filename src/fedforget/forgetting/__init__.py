@@ -3,8 +3,8 @@
 from .calibrated import Calibration
 from .guarantee import Guarantee, GuaranteeClass
 from .methods import METHODS, Estimate, Method, assess, estimate, forget, method_named, prepare_work, standing
-from .past import Measures, Past, Recorded
-from .rebuild import Rebuild
+from .past import Made, Measures, Past, Recorded
+from .rebuild import Rebuild, lineage
 
 __all__ = [
     "METHODS",
@@ -12,6 +12,7 @@ __all__ = [
     "Estimate",
     "Guarantee",
     "GuaranteeClass",
+    "Made",
     "Measures",
     "Method",
     "Past",
@@ -20,6 +21,7 @@ __all__ = [
     "assess",
     "estimate",
     "forget",
+    "lineage",
     "method_named",
     "prepare_work",
     "standing",

@@ -12,7 +12,7 @@ from .clean import clean, references
 from .exact import exact
 from .guarantee import Guarantee, GuaranteeClass
 from .past import Past, cells
-from .rebuild import Rebuild, from_scratch, touched, touched_back_to_plain, with_ancestors
+from .rebuild import Rebuild, from_scratch, lineage, touched, touched_back_to_plain
 
 Algorithm = Literal["restart", "scratch", "calibrate", "clean"]
 
@@ -190,7 +190,11 @@ def merged_taints(work: Rebuild) -> str:
 
 
 def _lost(work: Rebuild, rebuilt: Sequence[Attended]) -> tuple[str, ...]:
-    """Clients lost in the replayed rounds, then or now: the replay did not meet the same conditions."""
+    """Why the outcome is not what never-joined training would have made.
+
+    Clients lost in the replayed rounds, then or now; before these, rounds that an earlier forget made again under
+    changed conditions. Who was lost when the rounds before were first trained is part of the run that is meant.
+    """
     found = [f"{a.client} was lost in {r.place} of the replay" for r in rebuilt for a in r.absent if a.lost]
     for cell, taint in sorted(work.taints.items()):
         for index in range(taint.round, work.past.rounds(cell)):
@@ -198,14 +202,32 @@ def _lost(work: Rebuild, rebuilt: Sequence[Attended]) -> tuple[str, ...]:
             found += [
                 f"{c} had been lost in {place}" for c in work.past.lost(place) if c not in work.change.gone(place.stage)
             ]
+    places = lineage(work.before, work.past, work.taints)
+    again = [place for place in places if not _replayed(work, place) and work.past.made(place).changed]
+    found += [f"{again[0]} had been made again under changed conditions, as one of {len(again)}"] if again else []
     return tuple(found)
 
 
+def _replayed(work: Rebuild, place: Place) -> bool:
+    taint = work.taints.get(place.cell)
+    return taint is not None and taint.round <= place.round
+
+
 def standing(plan: Plan, past: Past) -> dict[int, GuaranteeClass]:
-    """What each shard's lineage, with all that was handed over to it, is worth by how its rounds were made."""
+    """What each shard's lineage, with all that was handed over to it, is worth by how its rounds were made.
+
+    Plain rounds are exact (X1), and X2 where conditions changed when they were made again, or between them.
+    """
     grades: dict[int, GuaranteeClass] = {}
     for shard in range(plan.shards):
-        lineage = with_ancestors(plan, (c for c in cells(plan, past) if c[1] == shard))
-        kinds = {past.kind(Place(*cell, r)) for cell in lineage for r in range(past.rounds(cell))}
-        grades[shard] = "A" if "calibrated" in kinds else "X1" if kinds <= {"plain"} else "X3"
+        places = lineage(plan, past, (c for c in cells(plan, past) if c[1] == shard))
+        kinds = {past.kind(p) for p in places}
+        plain: GuaranteeClass = "X2" if _conditional(past, places) else "X1"
+        grades[shard] = "A" if "calibrated" in kinds else plain if kinds <= {"plain"} else "X3"
     return grades
+
+
+def _conditional(past: Past, places: Sequence[Place]) -> bool:
+    made = {past.made(place) for place in places}
+    under = {m.numerics for m in made if m.numerics}
+    return len(under) > 1 or any(m.changed or not m.deterministic for m in made)

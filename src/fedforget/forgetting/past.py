@@ -38,6 +38,15 @@ class Measures:
         )
 
 
+@dataclass(frozen=True)
+class Made:
+    """Under which conditions a round was made."""
+
+    numerics: str = ""  # what its bits depend on beside its inputs, where that is known
+    deterministic: bool = True
+    changed: bool = False  # made again by a forget whose conditions had changed (X2)
+
+
 class Past(Protocol):
     """The recorded lineage of every shard."""
 
@@ -52,6 +61,9 @@ class Past(Protocol):
 
     def lost(self, place: Place) -> tuple[str, ...]:
         """Who was asked and lost on the way."""
+
+    def made(self, place: Place) -> Made:
+        """Under which conditions."""
 
     def roster(self, place: Place) -> tuple[str, ...]:
         """Whose uploads the round holds, without fetching any."""
@@ -101,6 +113,9 @@ class Recorded:
 
     def lost(self, place: Place) -> tuple[str, ...]:
         return tuple(a.client for a in self._at(place).absent if a.lost)
+
+    def made(self, place: Place) -> Made:
+        return Made()
 
     def roster(self, place: Place) -> tuple[str, ...]:
         return self._at(place).roster

@@ -66,6 +66,11 @@ def with_ancestors(plan: Plan, descendants: Iterable[Cell]) -> set[Cell]:
     return found
 
 
+def lineage(plan: Plan, past: Past, descendants: Iterable[Cell]) -> tuple[Place, ...]:
+    """Every recorded round that went into the cells' models."""
+    return tuple(Place(*c, r) for c in sorted(with_ancestors(plan, descendants)) for r in range(past.rounds(c)))
+
+
 def run(cohort: Cohort, learner: Learner, work: Rebuild, recipe: Recipe) -> Iterator[Round]:
     """The rounds of the next generation; `finals` of rebuilt cells feed the stages after them."""
     finals: dict[Cell, Params] = {}

@@ -1,13 +1,13 @@
 """HistoryPast: the history answers forgetting's questions, whether it kept everything or only what is needed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..errors import Damaged, Unrecoverable
 from ..federation import Kind, Place, Upload, average
-from ..forgetting.past import Measures
+from ..forgetting.past import Made, Measures
 from ..manifest import Label, RecordKind, RoundRow
 from ..params import Params, gram
 from ..plan import Cell
@@ -23,6 +23,7 @@ class HistoryPast:
     archive: Archive
     begin: Callable[[Cell], Params]
     weighted: bool
+    changed: Collection[Place] = frozenset()  # rounds in force that a forget graded X2 made again
     # The uploads recalled last: calibration reads the rounds one after the other, each twice.
     _last: dict[Place, tuple[Upload, ...]] = field(default_factory=dict)
 
@@ -42,6 +43,10 @@ class HistoryPast:
 
     def lost(self, place: Place) -> tuple[str, ...]:
         return tuple(a.client for a in self._row(place).absent if a.lost)
+
+    def made(self, place: Place) -> Made:
+        row = self._row(place)
+        return Made(row.numerics, row.deterministic, place in self.changed)
 
     def roster(self, place: Place) -> tuple[str, ...]:
         return self._row(place).roster

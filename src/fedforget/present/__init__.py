@@ -28,9 +28,10 @@ from .requests import (
 )
 from .serving import exported, exports, serving
 from .study import dataset, demo, storage
-from .verbs import evaluated, forgot, made, planned, repaired, scrubbed, staged, status, trained, verified
+from .verbs import abandoned, evaluated, forgot, made, planned, repaired, scrubbed, staged, status, trained, verified
 
 __all__ = [
+    "abandoned",
     "audited",
     "certificate",
     "certificate_salt",

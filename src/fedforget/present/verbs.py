@@ -3,6 +3,7 @@
 from rich.console import Console
 
 from ..workspace.reports import (
+    AbandonReport,
     EvaluateReport,
     ForgetReport,
     PlanReport,
@@ -57,7 +58,8 @@ def planned(out: Console, report: PlanReport) -> None:
     for reach in report.touches:
         say(out, f"  make again {_reach(reach)}")
     time = "" if report.seconds is None else f", about {report.seconds:.1f} s of the clients' work"
-    say(out, f"  cost {report.client_epochs} client-epochs in {report.rounds} shard rounds{time}")
+    here = "" if report.wall_seconds is None else f", {report.wall_seconds:.1f} s here"
+    say(out, f"  cost {report.client_epochs} client-epochs in {report.rounds} shard rounds{time}{here}")
     for shard in report.ends:
         say(out, f"  end shard {shard}: nobody would be left in it; the others serve on")
     promise(out, report.guarantee.grade, report.guarantee.reason, report.guarantee.conditions)
@@ -116,9 +118,16 @@ def status(out: Console, report: StatusReport) -> None:
         say(out, f"  {client}  shard {shard}")
 
 
+def abandoned(out: Console, report: AbandonReport) -> None:
+    say(out, f"Gave up forgetting {report.scope} ({report.method}): nothing was changed, it may be asked for again.")
+    if report.debts:
+        say(out, f"Owed: {report.debts} deletions by holders that are away")
+
+
 def verified(out: Console, report: VerifyReport) -> None:
+    marks = {True: "ok  ", False: "FAIL", None: "--  "}
     for check in report.checks:
-        say(out, f"{'ok  ' if check.passed else 'FAIL'} {check.what}: {check.detail}")
+        say(out, f"{marks[check.passed]} {check.what}: {check.detail}")
     for finding in report.findings[:10]:
         say(out, f"     {finding}")
     if len(report.findings) > 10:

@@ -5,7 +5,7 @@ An event's body can be deleted with its salt (`redact`), and nothing else of it 
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -77,16 +77,11 @@ def _insert(db: sa.Connection, seq: int, time: str, kind: str, text: bytes, prev
     return leaf
 
 
-def convert(db: sa.Connection, clock: Clock) -> None:
-    """Events of a ledger of version 1, chained without salts, entered anew; the head they had is kept as an event."""
-    e = tables.events
-    old = db.execute(sa.select(e.c.seq, e.c.time, e.c.kind, e.c.body, e.c.hash).order_by(e.c.seq)).all()
-    db.execute(sa.delete(e))
+def convert(db: sa.Connection, old: Iterable[tuple[int, str, str, str]]) -> None:
+    """Events of a ledger of version 1 (place, time, kind, body), chained without salts, entered anew."""
     previous = START
-    for row in old:
-        previous = _insert(db, row.seq, row.time, row.kind, canonical(json.loads(row.body)), previous)
-    if old:
-        append(db, clock, "converted", {"head": old[-1].hash})
+    for seq, time, kind, body in old:
+        previous = _insert(db, seq, time, kind, canonical(json.loads(body)), previous)
 
 
 def redact(db: sa.Connection, clock: Clock, seqs: list[int], why: str) -> None:

@@ -65,15 +65,19 @@ class Ledger:
         password: str | None = None,
     ) -> "Ledger":
         ledger = Ledger(database.engine(url, password), url, probe, clock)
-        with ledger.transaction("create") as db:
-            _refuse_occupied(db, ledger.name)
-            tables.schema.create_all(db)
-            if db.dialect.name != "sqlite":  # a file is deleted where its `init` did not come to its end
-                _set(db, "begun", True)
-            _set(db, "version", tables.VERSION)
-            _set(db, "settings", dict(settings))
-            _set(db, "epoch", 0)
-            ledger._append(db, "created", {"settings": dict(settings)})
+        try:
+            with ledger.transaction("create") as db:
+                _refuse_occupied(db, ledger.name)
+                tables.schema.create_all(db)
+                if db.dialect.name != "sqlite":  # a file is deleted where its `init` did not come to its end
+                    _set(db, "begun", True)
+                _set(db, "version", tables.VERSION)
+                _set(db, "settings", dict(settings))
+                _set(db, "epoch", 0)
+                ledger._append(db, "created", {"settings": dict(settings)})
+        except BaseException:
+            ledger.close()
+            raise
         return ledger
 
     @staticmethod

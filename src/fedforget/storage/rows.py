@@ -40,6 +40,8 @@ def round_row(row: RoundRow, pending: int | None) -> Row:
         "examples": list(row.examples),
         "absent": [[a.client, a.why] for a in row.absent],
         "cost": asdict(row.cost),
+        "numerics": row.numerics,
+        "deterministic": row.deterministic,
     }
     return {**where(row.place, row.generation), "pending": pending, "body": body}
 
@@ -57,6 +59,8 @@ def read_round(row: Mapping[str, Any]) -> RoundRow:
         tuple(body["examples"]),
         tuple(Absence(client, why) for client, why in body["absent"]),
         Cost(**body["cost"]),
+        body.get("numerics", ""),
+        body.get("deterministic", True),
     )
 
 

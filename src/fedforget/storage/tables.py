@@ -93,6 +93,14 @@ debts = sa.Table(
     sa.Column("holder", sa.String(64), primary_key=True),
 )
 
+nodes = sa.Table(
+    "nodes",
+    schema,
+    sa.Column("key", sa.String(64), primary_key=True),  # SHA-256 of a SuperNode's public key
+    sa.Column("client", sa.String(64), unique=True, nullable=False),
+    sa.Column("bound", sa.Text, nullable=False),  # when
+)
+
 requests = sa.Table(
     "requests",
     schema,

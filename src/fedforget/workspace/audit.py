@@ -114,7 +114,7 @@ def docket(space: "Workspace", clients: Collection[str], methods: Sequence[str],
     else:
         if not forgotten:
             raise SettingError("client", "", "the name of a client to ask about, for nobody was forgotten yet")
-        if state.legs():
+        if state.missing():
             raise NotTrained(space.path, f"a finished stage {state.stage}")
         plan, groups = replace(state.plan, members=tuple(m for m, _ in members)), [tuple(forgotten)]
         chosen, served = tuple(methods), state.served()

@@ -181,6 +181,8 @@ class Desk:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """Work the queue again and again, until interrupted."""
+        if not every > 0:
+            raise SettingError("every", every, "more than 0 seconds")
         worker.watch(lambda: self.run(False, method, calibration, progress), told, every, sleep)
 
     def policy(self, window_hours: int | None = None, backup_days: int | None = None) -> PolicyReport:

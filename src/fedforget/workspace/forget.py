@@ -1,12 +1,21 @@
 """Forget: the request's way from the plan to the switch, each step durable, each resumable."""
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from ..errors import Damaged, NoReference, SealBroken, Unrecoverable
-from ..federation import Place
+from ..errors import (
+    Damaged,
+    FedForgetError,
+    NoReference,
+    SealBroken,
+    SettingError,
+    TrainingFailed,
+    Unrecoverable,
+    UpdateRefused,
+)
+from ..federation import Place, Round
 from ..forgetting import (
     Calibration,
     Method,
@@ -27,14 +36,18 @@ from ..slices import ALL_SHARDS, SliceKey
 from ..storage.ledger import Request
 from ..storage.queue import Db
 from . import certify, seats, settle
-from .progress import Progress, by_index
-from .reports import ForgetReport, Reach
+from .progress import Progress, by_index, timed
+from .reports import AbandonReport, ForgetReport, Reach
 from .scopes import Erasure, Ground, Part, settled, stones
 from .state import State, digests
 
 if TYPE_CHECKING:
     from .workspace import Workspace
 
+
+# What a rebuild that cannot be carried out as things are raises: it would raise it again. A full disk, missing data
+# or an interruption are none of these, so that what was made until then is not lost.
+REFUSING = (Damaged, Unrecoverable, SealBroken, NoReference, SettingError, UpdateRefused)
 
 Enter = Callable[[Db, int], None]
 Join = Callable[[Request, State, Rebuild], bool]
@@ -105,12 +118,12 @@ def carry_out(space: "Workspace", request: Request, progress: Progress, join: Jo
                 break
             request = space.ledger.request(request.id)
         vault, rewrapped = new_epoch(space, state, request, work)
-    except (Damaged, Unrecoverable, SealBroken, NoReference) as fault:
-        if not settle.buried(space, erasure):  # past its tombstones a request is only ever finished
+    except REFUSING as fault:
+        if not settle.under_way(space, erasure):  # past its tombstones a request is only ever finished
             seats.delete(space, space.ledger.refuse(request, str(fault)))
         raise
     made = tuple(space.ledger.rounds(request.id).values())
-    guarantee = assess(method, work, made, calibration, space.changed_conditions())
+    guarantee = assess(method, work, made, calibration, space.changed_conditions(work, made))
     destroyed = sum(_tainted(label, work.taints) for label in state.records)
     outcome: dict[str, Any] = {
         "guarantee": asdict(guarantee),
@@ -175,8 +188,9 @@ def rebuild(
     paid: Collection[SliceKey] = ()
     progress("forgetting", finished, total)
     engine = space.engine(Erasure.of(request).drops)
-    march = forget(method, engine, space.learner, work, space.settings.training, calibration)
-    for group in by_index(march, lambda stage, index: _shards_at(work, stage, index)):
+    space.ledger.note("numerics", space.bits()[0])
+    march = _sound(forget(method, engine, space.learner, work, space.settings.training, calibration))
+    for group in timed(by_index(march, lambda stage, index: _shards_at(work, stage, index))):
         dropped = _tainted_shards(work, group[0].place.stage, group[0].place.round)
         generation = state.vault.epoch + 1
         paid = space.keep(
@@ -190,6 +204,27 @@ def rebuild(
     if space.settings.keeping.layout == "cross":
         _drop_emptied_lanes(space, state, request, work)
     return False
+
+
+def _sound(rounds: Iterator[Round]) -> Iterator[Round]:
+    """The rounds, and in a word of ours whatever else than the machine the learner or the engine stumble over."""
+    try:
+        yield from rounds
+    except (FedForgetError, OSError, MemoryError):
+        raise
+    except Exception as fault:
+        raise TrainingFailed(f"{type(fault).__name__}: {' '.join(str(fault).split())}") from fault
+
+
+def abandon(space: "Workspace", request: Request) -> AbandonReport:
+    """Give up what was interrupted: what was made for it goes, and nothing was changed."""
+    erasure = Erasure.of(request)
+    if settle.under_way(space, erasure):
+        raise SettingError(
+            "abandon", erasure.words, "asked before its tombstones are kept; now it is only ever finished"
+        )
+    owed = seats.delete(space, space.ledger.refuse(request, "abandoned by the operator"))
+    return AbandonReport(request.id, erasure.words, request.body["method"], len(owed))
 
 
 def _shards_at(work: Rebuild, stage: int, index: int) -> int:

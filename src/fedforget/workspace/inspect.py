@@ -14,6 +14,7 @@ from ..forgetting import Calibration, Method, estimate, prepare_work, standing
 from ..params import mean
 from ..slices import HEAD, SERVER
 from ..storage import erasures
+from .estimate import estimate_seconds
 from .forget import reaches
 from .progress import Progress
 from .reports import EvaluateReport, PlanReport, Score, ShardStatus, StatusReport, TrainReport
@@ -31,25 +32,20 @@ def plan_report(space: "Workspace", erasure: Erasure, method: Method, calibratio
     state = space.state()
     work = prepare_work(method, state.plan, state.past, erasure.change)
     found = estimate(method, work, space.settings.training, calibration)
+    seconds, wall = estimate_seconds(state, work, found.client_epochs)
     return PlanReport(
         tuple(sorted(erasure.change.clients)),
         method.name,
         reaches(work),
         found.rounds,
         found.client_epochs,
-        _seconds(state, found.client_epochs),
+        seconds,
         found.guarantee,
         tuple(sorted({s for t, s in work.emptied if t == state.stage and not work.after.living(t, s)})),
         erasure.words,
         sum(map(len, erasure.drops.values())),
+        wall_seconds=wall,
     )
-
-
-def _seconds(state: State, client_epochs: int) -> float | None:
-    """By what a client-epoch took so far."""
-    spent = sum(row.cost.seconds for row in state.rows.values())
-    epochs = sum(row.cost.client_epochs for row in state.rows.values())
-    return client_epochs * spent / epochs if epochs else None
 
 
 def train_report(stage: int, rounds: Sequence[Round], before: int, after: State) -> TrainReport:

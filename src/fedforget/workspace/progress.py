@@ -1,6 +1,8 @@
 """Progress: how long work tells whoever waits for it where it is."""
 
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from ..federation import Round
 
@@ -23,3 +25,14 @@ def by_index(rounds: Iterator[Round], shards: Callable[[int, int], int]) -> Iter
             yield tuple(group)
             group = []
     assert not group
+
+
+def timed(
+    groups: Iterator[tuple[Round, ...]], clock: Callable[[], float] = time.perf_counter
+) -> Iterator[tuple[Round, ...]]:
+    """The groups, each round with its share of the time since the group before came: `plan` estimates by it."""
+    last = clock()
+    for group in groups:
+        now = clock()
+        share, last = (now - last) / len(group), now
+        yield tuple(replace(round, cost=replace(round.cost, wall=share)) for round in group)

@@ -53,11 +53,12 @@ class PlanReport:
     touches: tuple[Reach, ...]
     rounds: int
     client_epochs: int
-    seconds: float | None  # estimate; None where nothing was ever timed
+    seconds: float | None  # estimate, of the clients' work; None where nothing was ever timed
     guarantee: Guarantee
     ends: tuple[int, ...]  # shards nobody would be left in
     scope: str = ""  # what is to be forgotten, in words
     examples: int = 0  # how many would be dropped by clients that stay
+    wall_seconds: float | None = None  # estimate, here and now
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,7 @@ class ExportsReport:
 @dataclass(frozen=True)
 class Check:
     what: str
-    passed: bool
+    passed: bool | None  # None: there was nothing to check, so it neither held nor failed
     detail: str
 
 
@@ -181,11 +182,19 @@ class VerifyReport:
 
     @property
     def passed(self) -> bool:
-        return all(check.passed for check in self.checks)
+        return all(check.passed is not False for check in self.checks)
 
     def raise_if_failed(self) -> None:
         if not self.passed:
-            raise VerificationFailed(f"{c.what}: {c.detail}" for c in self.checks if not c.passed)
+            raise VerificationFailed(f"{c.what}: {c.detail}" for c in self.checks if c.passed is False)
+
+
+@dataclass(frozen=True)
+class AbandonReport:
+    request: int
+    scope: str
+    method: str
+    debts: int  # slices made for it, owed deletion by holders that are away
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ def settle(space: "Workspace") -> tuple[str, ...]:
     space.keys.load(epoch)
     space.keys.destroy_all_but(epoch)
     seats.delete(space, space.ledger.debts())
-    seats.delete(space, strays(space), owed=False)
+    sweep(space)
     forgotten = {m.client for m, gone in space.ledger.members() if gone is not None}
     if forgotten:
         seats.vacate(space, space.state(), forgotten)
@@ -129,7 +129,7 @@ def buried_seats(space: "Workspace", stones: Collection[str], members: Collectio
     return {name: seat for seat, name in names if name not in members and tombstone(federation, name) in stones}
 
 
-def buried(space: "Workspace", erasure: scopes.Erasure) -> bool:
+def under_way(space: "Workspace", erasure: scopes.Erasure) -> bool:
     """Whether it has tombstones already."""
     return bool(space.keys.tombstones() & set(scopes.stones(space.settings.federation, erasure)))
 
@@ -143,6 +143,16 @@ def strays(space: "Workspace") -> Iterator[SliceKey]:
         known |= {key for b in space.ledger.bundles(federation, request.id) for key in b.keys}
     owed = set(space.ledger.debts())
     yield from [key for key in space.store.keys() if key not in known | owed]  # noqa: SIM118
+
+
+def sweep(space: "Workspace") -> None:
+    """Delete what no manifest knows.
+
+    But after a backup was put back what has been made since stays until it was made again: the wrong backup may have
+    been taken. What lies under an older key than today's goes at once, for it may be of the forgotten.
+    """
+    kept = space.ledger.get("epoch") if space.ledger.branch()["name"] and space.state().missing() else None
+    seats.delete(space, [key for key in strays(space) if key.generation != kept], owed=False)
 
 
 def restore(space: "Workspace", epoch: int, branch: Branch) -> None:

@@ -1,6 +1,6 @@
 """State: what is in force in a workspace, read from the ledger as values."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -31,6 +31,7 @@ class State:
     vault: Vault
     store: SliceStore
     learner: Learner
+    changed: frozenset[Place] = frozenset()  # rounds that a forget made again when conditions had changed
 
     @cached_property
     def archive(self) -> Archive:
@@ -46,7 +47,7 @@ class State:
 
     @cached_property
     def past(self) -> HistoryPast:
-        return HistoryPast(self.rows, self.labels, self.archive, self.begin, self.settings.weighted)
+        return HistoryPast(self.rows, self.labels, self.archive, self.begin, self.settings.weighted, self.changed)
 
     @property
     def history(self) -> tuple[Bundle, ...]:
@@ -66,20 +67,20 @@ class State:
     def done(self, cell: Cell) -> int:
         return self.past.rounds(cell)
 
-    def behind(self) -> list[int]:
-        """The stages that are not at their end: the newest, or after a restore all that were emptied."""
-        return [stage for stage in range(self.stage + 1) if self.legs(stage)]
+    def missing(self) -> dict[Cell, int]:
+        """Every cell that is not trained to its end, stage after stage, and how many rounds it has.
 
-    def legs(self, stage: int | None = None) -> dict[int, Leg]:
-        """What is left of a stage, the newest if none is named, shard by shard."""
-        stage = self.stage if stage is None else stage
+        None but the newest stage's, unless a restored backup emptied the history.
+        """
+        every = ((t, s) for t in range(len(self.plan.stages)) for s in range(self.plan.shards))
+        return {
+            c: self.done(c) for c in every if self.plan.present(*c) and self.done(c) < self.plan.stages[c[0]].rounds
+        }
+
+    def legs(self, stage: int) -> dict[int, Leg]:
+        """What is left of a stage, shard by shard."""
         until = self.plan.stages[stage].rounds
-        found: dict[int, Leg] = {}
-        for shard in range(self.plan.shards):
-            cell = (stage, shard)
-            if self.plan.present(*cell) and self.done(cell) < until:
-                found[shard] = Leg(self.done(cell), self.final(cell), until)
-        return found
+        return {s: Leg(done, self.final((t, s)), until) for (t, s), done in self.missing().items() if t == stage}
 
     def served(self) -> dict[int, Params]:
         """The newest model of every living shard."""
@@ -117,18 +118,33 @@ def read_state(
     pending: int | None = None,
 ) -> State:
     """What is in force, or with `pending` what a request has made so far."""
-    members = ledger.members()
+    rows, members = ledger.rounds(pending), ledger.members()
     return State(
         settings,
         current_plan(settings, ledger, members),
         {m.client: at for m, at in members if at is not None},
-        ledger.rounds(pending),
+        rows,
         ledger.records(settings.federation, pending),
         ledger.bundles(settings.federation, pending),
         vault_of(ledger.get("epoch")),
         store,
         learner,
+        _changed(rows, ledger.requests()),
     )
+
+
+def _changed(rows: Mapping[Place, RoundRow], requests: Iterable[Request]) -> frozenset[Place]:
+    """The rounds that are in force as a forget graded X2 made them."""
+    found: set[Place] = set()
+    for request in requests:
+        outcome = request.body.get("outcome", {})
+        if request.state != "executed" or outcome["guarantee"]["grade"] != "X2":
+            continue
+        for touch in outcome["touches"]:
+            first = touch["from_round"]
+            made = (Place(touch["stage"], touch["shard"], r) for r in range(first, first + touch["rounds"]))
+            found |= {p for p in made if p in rows and rows[p].generation == request.body["epoch"]}
+    return frozenset(found)
 
 
 def unfinished(ledger: Ledger) -> Request | None:

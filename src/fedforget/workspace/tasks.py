@@ -1,6 +1,5 @@
 """Tasks: which data and which learner a federation's settings stand for."""
 
-import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
@@ -8,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_info
 
 from ..datasets import Dataset, load, outline
 from ..datasets.partition import buckets, by_class, client_names, iid
-from ..engines.local import LocalCohort
+from ..engines.local import LocalCohort, numerics
 from ..errors import SettingError
 from ..examples import Examples
 from ..federation import Cohort, Learner
@@ -136,17 +134,14 @@ def open_engine(task: Task, settings: FederationSettings, workers: int | None) -
     return open_cohort(task.learner, task.examples, workers=workers)
 
 
-def numerics(learner: Learner) -> str:
-    """What a run's bits depend on beside its inputs: the arithmetic of libraries and machine."""
-    own = getattr(learner, "numerics", None)
-    if isinstance(own, str):
-        return own
-    blas = [
-        f"{i['internal_api']} {i['version']} {i.get('architecture', '')}"
-        for i in threadpool_info()
-        if i["user_api"] == "blas"
-    ]
-    return ", ".join([f"numpy {np.__version__}", platform.machine(), *sorted(set(blas))])
+def bits(cohort: Cohort, learner: Learner) -> tuple[str, bool]:
+    """What a run's bits depend on beside its inputs, and whether it repeats itself: the engine knows where it runs.
+
+    An engine may have moved the learner to another device; one that does not say computes as the learner here does.
+    """
+    said = getattr(cohort, "numerics", None)
+    steady = getattr(cohort, "deterministic", getattr(learner, "deterministic", True))
+    return said if isinstance(said, str) else numerics(learner), bool(steady)
 
 
 def seat_names(settings: FederationSettings) -> tuple[str, ...]:

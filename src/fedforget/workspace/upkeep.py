@@ -1,14 +1,17 @@
 """Upkeep: scrub finds slices that went bad before too many have; repair makes them again."""
 
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from ..errors import Damaged, SettingError, UnknownClient, Unrecoverable
-from ..federation import Place
+from ..errors import Damaged, SealBroken, SettingError, UnknownClient, Unrecoverable
+from ..federation import Averaging, Leg, Place, march
 from ..history.fetch import examine
 from ..manifest import Bundle
+from ..params import Params
 from ..slices import VACANT
 from ..storage.rows import is_head
 from . import seats
+from .lost import AsRecorded
 from .progress import Progress
 from .reports import RepairReport, ScrubReport
 from .state import State
@@ -46,7 +49,7 @@ def repair(space: "Workspace", gone: tuple[str, ...], progress: Progress) -> Rep
     repaired: list[str] = []
     lost: list[str] = []
     vacant = 0
-    for at, bundle in enumerate(state.bundles):
+    for at, bundle in enumerate(sorted(state.bundles, key=lambda b: b.stage)):  # later stages begin where these end
         progress("repairing", at, len(state.bundles))
         wrong = {i for i, _, finding in examine(bundle, space.store) if finding}
         wrong |= {i for i, holder in enumerate(bundle.holders) if holder in gone or holder == VACANT}
@@ -55,7 +58,7 @@ def repair(space: "Workspace", gone: tuple[str, ...], progress: Progress) -> Rep
             continue
         try:
             if is_head(bundle):
-                mended = head_again(space, state, bundle)
+                mended = head_again(space, space.state(), bundle)
             else:
                 mended = seats.reseat(space, state, bundle, wrong, gone)
         except (Unrecoverable, Damaged) as fault:
@@ -67,8 +70,41 @@ def repair(space: "Workspace", gone: tuple[str, ...], progress: Progress) -> Rep
 
 
 def head_again(space: "Workspace", state: State, bundle: Bundle) -> Bundle:
-    """A newest model that was lost, from the uploads it is the average of."""
+    """A newest model that was lost: from the uploads it is the average of or, where none are kept, trained again."""
     place = Place(bundle.stage, bundle.shard, bundle.round)
-    entry = state.keeper().head(place, state.past.final(place.cell), bundle.generation)
+    try:
+        model = state.past.final(place.cell)
+    except (Unrecoverable, Damaged):
+        model = trained_again(space, state, place)
+    entry = state.keeper().head(place, model, bundle.generation)
     space.ledger.replace_head(place, entry)
     return entry.bundles[0]
+
+
+def trained_again(space: "Workspace", state: State, last: Place) -> Params:
+    """The model after a round, from the nearest kept one before it; what comes out has the digest in the ledger."""
+    rounds = [last._replace(round=r) for r in range(last.round, -1, -1)]
+    for first in takewhile(lambda place: state.rows[place].kind == "plain", rounds):
+        try:
+            leg = Leg(first.round, state.past.checkpoint(first), last.round + 1)
+        except (Unrecoverable, Damaged, SealBroken):
+            continue
+        recipe = Averaging(state.plan, state.settings.training)
+        *_, made = march(AsRecorded(space.cohort, state.rows), last.stage, {last.shard: leg}, recipe)
+        if made.model.digest != state.rows[last].model_digest:
+            raise Damaged(f"the model after {last}", state.rows[last].model_digest[:12], made.model.digest[:12])
+        return made.model
+    raise Unrecoverable(f"the model after {last}", 1, 0, "neither it nor one to train it again from is left")
+
+
+def ready(space: "Workspace", stage: int) -> tuple[State, dict[int, Leg]]:
+    """What is left of a stage; newest models that were lost are made again first."""
+    state = space.state()
+    try:
+        return state, state.legs(stage)
+    except (Unrecoverable, Damaged):
+        for bundle in sorted(state.bundles, key=lambda b: b.stage):
+            if is_head(bundle) and any(finding for _, _, finding in examine(bundle, space.store)):
+                head_again(space, state, bundle)
+                state = space.state()
+    return state, state.legs(stage)

@@ -12,6 +12,7 @@ from ..storage import erasures
 from ..storage.erasures import Holding
 from . import certify, log, settle
 from .keys import tombstone
+from .lost import AsRecorded
 from .progress import Progress
 from .reports import Check, VerifyReport
 from .scopes import Erasure, KeepsData, commitment, effective, stones
@@ -88,6 +89,10 @@ def _lineage(state: State) -> Check:
             wrong = _ends_wrong(state, place)
             if wrong:
                 return Check("lineage", False, f"{place}: {wrong}")
+        short = [(cell, done) for cell, done in state.missing().items() if cell[0] < state.stage]
+        for (stage, shard), done in short[:1]:
+            wanted = f"of its {state.plan.stages[stage].rounds} rounds; `fedforget train DIR` makes the rest"
+            return Check("lineage", False, f"stage {stage}, shard {shard} has {done} {wanted}")
         for shard in state.plan.living_shards(state.stage):
             state.final((state.stage, shard))
     except (FedForgetError, KeyError) as fault:
@@ -166,12 +171,16 @@ def _restores(space: "Workspace") -> Check | None:
 
 
 def _replay(space: "Workspace", state: State, count: int, seed: int, progress: Progress) -> Check:
-    """Train a random sample of plain rounds again and compare bits."""
+    """Train a random sample of plain rounds again and compare bits; none of those made under other numerics."""
+    now, steady = space.bits()
     plain = [p for p, row in state.rows.items() if row.kind == "plain" and not row.absent and _has_start(state, p)]
-    chosen = generator(seed, "replay").permutation(len(plain))[:count]
+    here = [p for p in plain if steady and state.rows[p].deterministic and state.rows[p].numerics in ("", now)]
+    if not here:
+        return Check("replay", None, "nothing to train again" + (f": no round was made under {now}" if plain else ""))
+    chosen = generator(seed, "replay").permutation(len(here))[:count]
     for at, index in enumerate(chosen):
         progress("replaying", at, len(chosen))
-        place = plain[int(index)]
+        place = here[int(index)]
         leg = Leg(place.round, state.past.checkpoint(place), place.round + 1)
         recipe = Averaging(state.plan, state.settings.training)
         (again,) = march(space.cohort, place.stage, {place.shard: leg}, recipe)
@@ -189,11 +198,17 @@ def _has_start(state: State, place: Place) -> bool:
 def _never_joined(space: "Workspace", state: State, progress: Progress) -> Check:
     """Train the world in which the forgotten never joined, whole, and compare every model.
 
-    Shards that were calibrated promise less (X3, A) and are named, not compared.
+    Whoever was lost when the rounds were made is lost in that world too. Shards that promise less (X2, X3, A) are
+    named, not compared, and so are models that were made under other numerics than today's, where they differ.
     """
     grades = standing(state.plan, state.past)
+    now, steady = space.bits()
+    less = [f"shard {s} is {g}" for s, g in grades.items() if g != "X1"]
+    if not steady or not any(grades[place.shard] == "X1" for place in state.rows):
+        why = ", ".join(less) if steady else "the device's kernels are not deterministic"
+        return Check("never joined", None, f"nothing to compare: {why if state.rows else 'no round was trained'}")
     total = sum(stage.rounds for stage in state.plan.stages) * state.plan.shards
-    differs: list[str] = []
+    differs: list[Place] = []
     same = 0
     for done, round in enumerate(_world(space, state)):
         progress("never joined", done, total)
@@ -203,13 +218,17 @@ def _never_joined(space: "Workspace", state: State, progress: Progress) -> Check
         if row.model_digest == round.model.digest:
             same += 1
         else:
-            differs.append(str(round.place))
-    if differs:
-        return Check("never joined", False, f"{len(differs)} models differ, first at {differs[0]}")
-    less = ", ".join(f"shard {s} is {g}" for s, g in grades.items() if g != "X1")
+            differs.append(round.place)
+    wrong = [place for place in differs if state.rows[place].numerics in ("", now)]
+    if wrong:
+        return Check("never joined", False, f"{len(wrong)} models differ, first at {wrong[0]}")
+    others = sorted({state.rows[place].numerics for place in differs})
+    less += [f"models were made under {other}, not {now}" for other in others]
+    if not same:
+        return Check("never joined", None, f"nothing to compare: {', '.join(less)}")
     detail = f"{same} models bit-identical to the run the forgotten never joined"
-    return Check("never joined", True, detail + (f"; not claimed where {less}" if less else ""))
+    return Check("never joined", True, detail + (f"; not claimed where {', '.join(less)}" if less else ""))
 
 
 def _world(space: "Workspace", state: State) -> Iterator[Round]:
-    return train_all(space.cohort, state.plan, space.learner, space.settings.training)
+    return train_all(AsRecorded(space.cohort, state.rows), state.plan, space.learner, space.settings.training)

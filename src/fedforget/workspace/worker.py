@@ -88,7 +88,7 @@ def _carried_out(space: "Workspace", request: Request, progress: Progress) -> li
     """Its report; nothing where it cannot be carried out, for then its requests say why."""
     try:
         return [forgetting.carry_out(space, request, progress, Joining(space))]
-    except STUCK:
+    except forgetting.REFUSING:
         if unfinished(space.ledger) is not None:
             raise
         return []

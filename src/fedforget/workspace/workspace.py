@@ -22,7 +22,8 @@ from ..errors import (
     Unfinished,
 )
 from ..federation import Cohort, Learner, Round, train
-from ..forgetting import Calibration, method_named
+from ..forgetting import Calibration, Made, Rebuild, lineage, method_named
+from ..manifest import RoundRow
 from ..plan import Member, Plan, Stage
 from ..requests import Scope
 from ..sealing import Vault, faster_cipher
@@ -37,8 +38,9 @@ from .desk import Desk
 from .joining import Joining
 from .keys import KeyFolder
 from .lock import locked
-from .progress import Progress, by_index, silent
+from .progress import Progress, by_index, silent, timed
 from .reports import (
+    AbandonReport,
     EvaluateReport,
     ForgetReport,
     PlanReport,
@@ -52,7 +54,7 @@ from .reports import (
 from .serving import Serving
 from .settings import FederationSettings
 from .state import State, read_state, unfinished
-from .tasks import Task, bare_learner, build, names_of, numerics, open_engine, own_learner
+from .tasks import Task, bare_learner, bits, build, names_of, open_engine, own_learner
 
 _MERGED = (
     "a merged hand-over begins every shard from the average of all: forgetting anybody of the stages before "
@@ -95,8 +97,9 @@ class Workspace:
     ) -> "Workspace":
         """Make a new federation: its first stage with everybody in it, nothing trained yet."""
         folder, disk = Path(path), disk or Disk()
-        begin.refuse_occupied(folder)
         chosen = settings or FederationSettings()
+        at_server = bool(chosen.ledger)
+        begin.refuse_occupied(folder, at_server)
         made = task or build(chosen, data)  # before anything is written: a missing data set leaves no trace
         names = names_of(made, chosen)
         begin.check(names, passphrase)
@@ -104,19 +107,25 @@ class Workspace:
         if not chosen.federation:
             chosen = replace(chosen, federation=secrets.token_hex(8))
         chosen = replace(chosen, keeping=replace(chosen.keeping, cipher=faster_cipher()))
-        begin.clear(folder)
-        keys = KeyFolder(folder / "keys", passphrase, disk)
-        keys.make(0)
-        url = begin.address(folder, chosen)
-        ledger = Ledger.create(url, {"digest": chosen.digest}, disk.probe, clock, ledger_password)
-        members = [Member(name, seat) for seat, name in enumerate(names[: chosen.clients])]
-        ledger.open_stage(0, Stage(chosen.rounds), members)
-        space = Workspace(
-            folder, chosen, ledger, keys, DirectoryStore(folder / "holders", disk), disk, data, _given=made
-        )
-        log.seal(space)
-        disk.write(folder / "federation.toml", chosen.to_toml().encode())
-        ledger.begun()
+        folder.mkdir(parents=True, exist_ok=True)
+        with locked(folder):
+            begin.refuse_occupied(folder, at_server)  # another `init` may have been quicker
+            begin.clear(folder)
+            url = begin.address(folder, chosen)
+            ledger = Ledger.create(url, {"digest": chosen.digest}, disk.probe, clock, ledger_password)
+            try:
+                keys = KeyFolder(folder / "keys", passphrase, disk)
+                keys.make(0)  # after the ledger: keys without one are those of another federation
+                members = [Member(name, seat) for seat, name in enumerate(names[: chosen.clients])]
+                ledger.open_stage(0, Stage(chosen.rounds), members)
+                store = DirectoryStore(folder / "holders", disk)
+                space = Workspace(folder, chosen, ledger, keys, store, disk, data, _given=made)
+                disk.write(folder / "federation.toml", chosen.to_toml().encode())
+                ledger.begun()
+                log.seal(space)
+            except BaseException:
+                ledger.close()
+                raise
         return space
 
     @staticmethod
@@ -138,6 +147,7 @@ class Workspace:
         ledger = Ledger.open(begin.address(folder, settings), disk.probe, clock, ledger_password)
         expected = ledger.get("settings")["digest"]
         if settings.digest != expected:
+            ledger.close()
             raise Damaged(folder / "federation.toml", expected[:12], settings.digest[:12])
         keys = KeyFolder(folder / "keys", passphrase, disk)
         return Workspace(
@@ -243,32 +253,39 @@ class Workspace:
     # --- training -----------------------------------------------------------------------------------------
 
     def train(self, progress: Progress = silent) -> TrainReport:
-        """Train the newest stage to its end, going on from the last round that was kept; emptied ones before it."""
+        """Train every stage to its end, going on from the last round that was kept.
+
+        Only the newest can lack rounds, unless a restored backup emptied the history.
+        """
         with self._working() as notices:
             self._refuse_unfinished()
             state = self.state()
-            before = sum(1 for p in state.rows if p.stage == state.stage)
-            self.ledger.note("numerics", numerics(self.learner))
+            missing = state.missing()
+            stages = sorted({t for t, _ in missing} | {state.stage})
+            before = done = sum(1 for p in state.rows if p.stage in stages)
+            total = before + sum(state.plan.stages[t].rounds - first for (t, _), first in missing.items())
             rounds: list[Round] = []
-            for stage in state.behind() or [state.stage]:
-                rounds += self._train_stage(self.state(), stage, progress)
+            self.ledger.note("numerics", self.bits()[0])
+            progress("training", done, total)
+            for stage in sorted({t for t, _ in missing}):
+                for group in self._stage(stage):
+                    rounds += [replace(r, uploads=(), start=r.model) for r in group]
+                    done += len(group)
+                    progress("training", done, total)
+            if self.ledger.branch()["name"]:  # a backup was put back: now all is made again that was made since
+                settle.sweep(self)
             return replace(inspect.train_report(state.stage, rounds, before, self.state()), notices=notices)
 
-    def _train_stage(self, state: State, stage: int, progress: Progress) -> list[Round]:
-        legs = state.legs(stage)
-        done = sum(1 for p in state.rows if p.stage == stage)
-        total = done + sum(leg.until - leg.first for leg in legs.values())
-        rounds: list[Round] = []
-        paid: Collection[SliceKey] = ()
+    def _stage(self, stage: int) -> Iterator[Sequence[Round]]:
+        """Train what is left of a stage, and keep it, one round of all its shards at a time."""
+        state, legs = upkeep.ready(self, stage)
         march = train(self.cohort, state.plan, legs, self.settings.training, stage=stage)
-        progress("training", done, total)
-        for group in by_index(march, lambda _, index: sum(g.first <= index < g.until for g in legs.values())):
+        paid: Collection[SliceKey] = ()
+        groups = by_index(march, lambda _, index: sum(g.first <= index < g.until for g in legs.values()))
+        for group in timed(groups):
             paid = self.keep(state, group, generation=state.vault.epoch, paid=paid)
-            rounds += [replace(r, uploads=(), start=r.model) for r in group]
-            done += len(group)
-            progress("training", done, total)
+            yield group
         self.ledger.pay(paid)
-        return rounds
 
     def keep(
         self,
@@ -292,6 +309,8 @@ class Workspace:
             without = {r.place.shard for r in group} | set(dropped)
             others = forgetting.lanes(state, first.stage, first.round, without)
         entry = state.keeper(plan).record(group, generation, others)
+        under, steady = self.bits()
+        entry = replace(entry, rounds=tuple(replace(r, numerics=under, deterministic=steady) for r in entry.rounds))
         return self.store.delete(self.ledger.enter(entry, pending, paid))
 
     def open_stage(
@@ -305,8 +324,8 @@ class Workspace:
         with self._working():
             self._refuse_unfinished()
             state = self.state()
-            if state.behind():
-                raise NotTrained(self.path, f"a finished stage {state.behind()[0]}")
+            if missing := state.missing():
+                raise NotTrained(self.path, f"a finished stage {min(missing)[0]}")
             scopes.refuse_strangers({m.client: gone for m, gone in self.ledger.members()}, leave := tuple(leave))
             stage = Stage(rounds or self.settings.rounds, handover)  # type: ignore[arg-type]
             known = {m.client: m.seat for m, _ in self.ledger.members()}
@@ -332,14 +351,25 @@ class Workspace:
                 raise SettingError("join", name, "a free seat: " + (", ".join(list(seats)[:5]) or "none is left"))
         return {name: seats[name] for name in join}
 
-    def changed_conditions(self) -> tuple[str, ...]:
-        """Why a replay may not meet the bits of training although nobody was lost."""
-        now = numerics(self.learner)
-        before = [n for n in self.ledger.noted("numerics") if n != now]
-        found = [f"trained under {old}, replayed under {now}" for old in before]
-        if not getattr(self.learner, "deterministic", True):
-            found.append("the device's kernels are not deterministic")
-        return tuple(found)
+    def bits(self) -> tuple[str, bool]:
+        """What the bits of a round made now depend on beside its inputs, and whether they come out again."""
+        return bits(self._engines[1] if self._engines else self.cohort, self.learner)
+
+    def changed_conditions(self, work: Rebuild, made: Iterable[RoundRow] = ()) -> tuple[str, ...]:
+        """Why a replay may not meet the bits of training although nobody was lost.
+
+        By every round of the lineages it is part of: those kept, those replaced, and those it made.
+        """
+        now, steady = self.bits()
+        found = {work.past.made(place) for place in lineage(work.before, work.past, work.taints)}
+        found |= {Made(row.numerics, row.deterministic) for row in made}
+        under = {m.numerics for m in found}
+        if "" in under:  # rounds of version 0.1.0
+            under |= set(self.ledger.noted("numerics"))
+        words = [f"trained under {old}, replayed under {now}" for old in sorted(under - {"", now})]
+        if not (steady and all(m.deterministic for m in found)):
+            words.append("the device's kernels are not deterministic")
+        return tuple(words)
 
     def scrub(self, portion: int = 0, progress: Progress = silent) -> ScrubReport:
         """Check the next slices against their hashes, going on where the last scrub stopped; 0: all of them."""
@@ -347,9 +377,11 @@ class Workspace:
             return upkeep.scrub(self, portion, progress)
 
     def repair(self, gone: Iterable[str] = (), progress: Progress = silent) -> RepairReport:
-        """Make missing and altered slices again; those of holders that left for good, on others."""
+        """Make missing and altered slices again; those of holders that left for good, on others.
+
+        Of what is in force: what an unfinished forget has made so far is not touched.
+        """
         with self._working():
-            self._refuse_unfinished()
             return upkeep.repair(self, tuple(sorted(set(gone))), progress)
 
     def _refuse_unfinished(self) -> None:
@@ -394,6 +426,14 @@ class Workspace:
             elif wanted and not forgetting.same_request(request, wanted, method, calibration):
                 raise Unfinished(self.path, scopes.asked(request), request.body["method"])
             return forgetting.carry_out(self, request, progress, Joining(self))
+
+    def abandon(self) -> AbandonReport:
+        """Give up the forget that was interrupted; once its tombstones are kept it is only ever finished."""
+        with self._working():
+            request = unfinished(self.ledger)
+            if request is None:
+                raise SettingError("abandon", self.path, "asked while a forget is unfinished")
+            return forgetting.abandon(self, request)
 
     # --- looking ------------------------------------------------------------------------------------------
 

@@ -1,7 +1,8 @@
 """Migrations: a ledger of an earlier version brought up to this one's, or back, in one transaction.
 
 One module a version, with `up` to it from the one before and `down` again, written with Alembic's operations and frozen
-once released. The version itself stands in the ledger, so there is no second place that says how far it got.
+once released. The version itself stands in the ledger, so there is no second place that says how far it got. That it
+was done is an event, entered by the step as its version enters events.
 """
 
 from types import ModuleType
@@ -39,11 +40,10 @@ def migrate(
         with ledger.transaction("migrate") as db:
             op = Operations(MigrationContext.configure(db))
             for step in range(found, to):
-                STEPS[step + 1].up(op)
+                STEPS[step + 1].up(op, clock)
             for step in range(found, to, -1):
-                STEPS[step].down(op)
+                STEPS[step].down(op, clock)
             _set(db, "version", to)
-            ledger.log(db, "migrated", {"from": found, "to": to})
         return found, to
     finally:
         ledger.close()

@@ -1,8 +1,10 @@
-"""Version 2: keys, the queue of requests, verdicts, quarantine; dropped examples, absences, commitments, exports.
+"""Version 2: keys, the queue, verdicts, quarantine; dropped examples, absences, commitments, exports; nodes.
 
-Rebuilds made before it enter the queue as by hand, and say in a scope what they were for.
+Rebuilds made before it enter the queue as by hand, and say in a scope what they were for. The events get salts, and a
+Merkle tree over them; going back takes both away and chains them as version 1 did, to the same hashes.
 """
 
+import hashlib
 import json
 from typing import Any
 
@@ -10,13 +12,20 @@ import sqlalchemy as sa
 from alembic.operations import Operations
 
 from ...errors import SettingError
+from .. import chain
 
 _STATES = {"executed": "executed", "rebuilding": "rebuilding", "refused": "rejected", "overtaken": "rejected"}
 
 _NEW = ("epoch", "asked", "away", "drops", "holdings")  # what a rebuild's body has since
 
 
-def up(op: Operations) -> None:
+def up(op: Operations, clock: chain.Clock) -> None:
+    _new_tables(op)
+    _enter_what_was(op.get_bind())
+    _salt_the_events(op, clock)
+
+
+def _new_tables(op: Operations) -> None:
     op.create_table(
         "enrolments",
         sa.Column("key", sa.String(80), primary_key=True),
@@ -103,10 +112,80 @@ def up(op: Operations) -> None:
         sa.Column("told", sa.Integer),
     )
     op.create_index("ix_exports_recipient", "exports", ["recipient", "digest"])
-    _enter_what_was(op.get_bind())
+    op.create_table(
+        "nodes",
+        sa.Column("key", sa.String(64), primary_key=True),
+        sa.Column("client", sa.String(64), unique=True, nullable=False),
+        sa.Column("bound", sa.Text, nullable=False),
+    )
+    op.create_table(
+        "tree",
+        sa.Column("level", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("index", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("hash", sa.String(64), nullable=False),
+    )
+    op.create_table(
+        "certificates",
+        sa.Column("seq", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("request", sa.Integer, nullable=False),
+        sa.Column("state", sa.String(16), nullable=False),
+        sa.Column("origin", sa.String(200), nullable=False),
+        sa.Column("account", sa.Text, nullable=False),
+        sa.UniqueConstraint("request", "state"),
+    )
 
 
-def down(op: Operations) -> None:
+def _salt_the_events(op: Operations, clock: chain.Clock) -> None:
+    db = op.get_bind()
+    old = db.execute(sa.text("SELECT seq, time, kind, body, hash FROM events ORDER BY seq")).all()
+    op.drop_table("events")
+    op.create_table(
+        "events",
+        *_event_columns(),
+        sa.Column("body", sa.Text),
+        sa.Column("salt", sa.String(64)),
+        sa.Column("commitment", sa.String(64), nullable=False),
+        sa.Column("previous", sa.String(64), nullable=False),
+        sa.Column("hash", sa.String(64), nullable=False),
+    )
+    chain.convert(db, [(row.seq, row.time, row.kind, row.body) for row in old])
+    chain.append(db, clock, "migrated", {"from": 1, "to": 2, "head": old[-1].hash})
+
+
+def _event_columns() -> list[sa.Column[Any]]:
+    return [
+        sa.Column("seq", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("time", sa.String(40), nullable=False),
+        sa.Column("kind", sa.String(32), nullable=False),
+    ]
+
+
+def _chain_the_events_plainly(op: Operations, clock: chain.Clock) -> None:
+    db = op.get_bind()
+    new = db.execute(sa.text("SELECT seq, time, kind, body FROM events ORDER BY seq")).all()
+    op.drop_table("events")
+    op.create_table(
+        "events",
+        *_event_columns(),
+        sa.Column("body", sa.Text, nullable=False),
+        sa.Column("previous", sa.String(64), nullable=False),
+        sa.Column("hash", sa.String(64), nullable=False),
+    )
+    told = (len(new), clock().isoformat(timespec="seconds"), "migrated", '{"from":2,"to":1}')
+    enter = sa.text("INSERT INTO events VALUES (:seq, :time, :kind, :body, :previous, :hash)")
+    previous = "0" * 64
+    for seq, time, kind, body in (*new, told):
+        text = json.dumps(json.loads(body), sort_keys=True, separators=(",", ":"))
+        hashed = hashlib.sha256("\n".join((str(seq), time, kind, previous, text)).encode()).hexdigest()
+        row = {"seq": seq, "time": time, "kind": kind, "body": text, "previous": previous, "hash": hashed}
+        db.execute(enter, row)
+        previous = hashed
+
+
+def down(op: Operations, clock: chain.Clock) -> None:
+    redacted = op.get_bind().execute(sa.text("SELECT seq FROM events WHERE body IS NULL")).scalars().first()
+    if redacted is not None:
+        raise SettingError("version", 1, f"2 with event {redacted} redacted, for version 1 needs every body")
     open_still = sa.text("SELECT id FROM queue WHERE key <> '' AND state NOT IN ('executed', 'final', 'rejected')")
     waiting = op.get_bind().execute(open_still).scalars().all()
     if waiting:
@@ -117,7 +196,11 @@ def down(op: Operations) -> None:
             raise SettingError(
                 "version", 1, f"2 while part of {known} is forgotten, for version 1 knows whole clients only"
             )
+    _chain_the_events_plainly(op, clock)
     for table in (
+        "certificates",
+        "tree",
+        "nodes",
         "exports",
         "holdings",
         "absences",

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from small import place
+from digits_table import place
 
 from fedforget.errors import Damaged, DataError, MissingExtra, SettingError
 from fedforget.experiments import TARGETS, Place, check, reproduce

@@ -1,6 +1,6 @@
 """What happens to requests in the corners: races, restored ledgers, new stages, keys in files, a daemon."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,9 @@ class Interrupting:
 
     def keys(self, holder: str | None = None) -> Iterator[SliceKey]:
         return self.store.keys(holder)
+
+    def ahead(self, groups: Iterable[tuple[Sequence[SliceKey], int]]) -> None:
+        self.store.ahead(groups)
 
 
 def test_held_while_its_batch_is_made_up_it_is_left_out_of_it(path: Path, clock: Clock) -> None:

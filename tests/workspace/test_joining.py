@@ -16,6 +16,7 @@ from fedforget.storage.disk import Disk
 from fedforget.storage.ledger import Request
 from fedforget.workspace import Workspace
 from fedforget.workspace.joining import Joining
+from fedforget.workspace.scopes import Ground, resolve
 from fedforget.workspace.state import unfinished
 
 SIZE = {"clients": 12, "shards": 2, "rounds": 6, "participants": 1}
@@ -237,3 +238,14 @@ def test_killed_before_every_single_durable_operation_it_ends_the_same(
 ) -> None:
     steps, ends = undisturbed
     check_killed_at(pristine, room, range(steps), ends)
+
+
+def test_what_was_forgotten_meanwhile_joins_nothing(pristine: Path, room: Path) -> None:
+    with desk(copied(pristine, room / "w"), Clock(), seats=12) as space:
+        space.forget([client(0)])
+        with space.ledger.transaction("look") as db:
+            (done,) = queue.listed(db)
+        joining = Joining(space)
+        ground = Ground.of(space)
+        part = resolve(space, ground, Scope.of_clients([client(1)]))
+        assert joining._with(part, done) is None

@@ -37,7 +37,8 @@ from fedforget.requests import Scope
 from fedforget.storage import erasures
 from fedforget.storage.erasures import Holding
 from fedforget.workspace import Task, Workspace
-from fedforget.workspace.scopes import KeepsData, commitment, effective
+from fedforget.workspace.keys import tombstone
+from fedforget.workspace.scopes import KeepsData, commitment, effective, graves
 
 
 @pytest.fixture(scope="module")
@@ -432,3 +433,19 @@ def test_without_the_data_at_hand_verify_checks_what_it_can(pristine: Path, room
         report = space.verify()
         assert report.passed
         assert "0 of 1 clients" in next(c.detail for c in report.checks if c.what == "data sets")
+
+
+def test_a_class_that_only_the_forgotten_had_is_forgotten(room: Path) -> None:
+    plain = small_task()
+    rare = {c: Examples(e.x, np.where(e.y == 2, 0, e.y)) for c, e in plain.examples.items()}
+    rare[client(1)] = Examples(rare[client(1)].x, np.full(len(rare[client(1)]), 2))
+    with Workspace.init(room / "w", small_settings(), task=replace(plain, examples=rare)) as space:
+        space.train()
+        space.forget([client(1)])
+        with pytest.raises(AlreadyForgotten):
+            space.forget(scope=Scope("class", label=2))
+
+
+def test_whole_clients_have_no_numbers_in_their_graves() -> None:
+    stone, other = tombstone("f", "a/examples"), tombstone("f", "b")
+    assert graves("f", [f"{stone}:1,4", other], ["a", "b"], "examples") == {"a": frozenset({1, 4})}

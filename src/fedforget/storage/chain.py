@@ -143,7 +143,10 @@ class Chain:
         found = self.rows(sa.select(n.hash).where(n.level == level, n.index == index))
         if not found:
             raise Damaged(self.name, f"the hash over events from {index << level} on", "none")
-        return bytes.fromhex(found[0]["hash"])
+        try:
+            return bytes.fromhex(found[0]["hash"])
+        except ValueError as fault:
+            raise Damaged(self.name, f"the hash over events from {index << level} on", str(fault)) from fault
 
     def broken_link(self) -> int | None:
         """The first event that is not what its hash, or the tree over all, says."""

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from . import tables
 
 _PROVED_BY_THEMSELVES = ("events", "tree")
-_PASSING = ("scrub",)  # entries of `meta` that say where somebody is, not what is so
+_PASSING = ("scrub", "begun")  # entries of `meta` that say where somebody is, not what is so
 
 
 def inventory(db: sa.Connection) -> str:

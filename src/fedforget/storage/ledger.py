@@ -111,7 +111,8 @@ class Ledger:
     def begun(self) -> None:
         """Its `init` came to its end: nobody may make another here."""
         if self.get("begun", False):
-            self.put("begun", False)
+            with self.transaction("begun") as db:
+                db.execute(sa.delete(tables.meta).where(tables.meta.c.key == "begun"))
 
     @property
     def name(self) -> str:

@@ -53,10 +53,6 @@ Enter = Callable[[Db, int], None]
 Join = Callable[[Request, State, Rebuild], bool]
 
 
-def nobody_joins(request: Request, state: State, work: Rebuild) -> bool:
-    return False
-
-
 def check(space: "Workspace", change: Change, method: str, calibration: Calibration) -> State:
     """Raises what would stop it half-way."""
     row, state = method_named(method), space.state()
@@ -104,7 +100,7 @@ def _begin_at_all(state: State, method: Method, work: Rebuild) -> None:
             state.past.uploads(place)
 
 
-def carry_out(space: "Workspace", request: Request, progress: Progress, join: Join = nobody_joins) -> ForgetReport:
+def carry_out(space: "Workspace", request: Request, progress: Progress, join: Join) -> ForgetReport:
     """Rebuild what is tainted, switch, delete. May be called again after any interruption.
 
     `join` is asked between rounds, and says whether others have joined: then the rebuild goes on for them too.

@@ -89,11 +89,10 @@ def standing(space: "Workspace", key: SecretKey | None = None) -> Standing:
 
 def _read(space: "Workspace", note: str, key: SecretKey | None) -> Checkpoint:
     """The note by whichever key of ours signed it, older ones too; the ledger may be too old to know."""
-    for ours in (*([key.public] if key else []), *public_keys(space), None):
-        mine = ours or getattr(space.keys.log_key(), "public", None)
+    own = key or space.keys.log_key()
+    for ours in (*([own.public] if own else []), *public_keys(space)):
         try:
-            if mine is not None:
-                return read_note(note, mine)
+            return read_note(note, ours)
         except VerificationFailed:
             continue
     raise Damaged(space.keys.note_path, "a checkpoint that was signed here", "another")

@@ -122,9 +122,9 @@ class Workspace:
                 ledger.open_stage(0, Stage(chosen.rounds), members)
                 store = DirectoryStore(folder / "holders", disk)
                 space = Workspace(folder, chosen, ledger, keys, store, disk, data, _given=made)
+                log.seal(space)
                 disk.write(folder / "federation.toml", chosen.to_toml().encode())
                 ledger.begun()
-                log.seal(space)
             except BaseException:
                 ledger.close()
                 raise

@@ -10,7 +10,9 @@ from small import client, every_digest, make, opened
 
 from fedforget.errors import Elsewhere, SettingError
 from fedforget.federation import Place, Settings, Upload, average
+from fedforget.forgetting import METHODS, prepare_work
 from fedforget.params import Params
+from fedforget.plan import Change
 from fedforget.workspace import Workspace
 
 
@@ -87,11 +89,13 @@ def test_a_round_nobody_came_to_keeps_the_model(tmp_path: Path) -> None:
 def test_a_node_that_computes_otherwise_than_before_is_a_condition(tmp_path: Path) -> None:
     make(tmp_path / "w").close()
     with opened(tmp_path / "w") as space:
+        state = space.state()
+        work = prepare_work(METHODS["exact"], state.plan, state.past, Change(frozenset({client(1)})))
         space.ledger.note("numerics of nodes", "client-001: numpy 1")
-        assert space.changed_conditions() == ()
+        assert space.changed_conditions(work) == ()
         space.ledger.note("numerics of nodes", "client-002: numpy 2")
         space.ledger.note("numerics of nodes", "client-001: numpy 2")
-        assert space.changed_conditions() == ("client-001 computed under numpy 1, then numpy 2",)
+        assert space.changed_conditions(work) == ("client-001 computed under numpy 1, then numpy 2",)
 
 
 def test_a_workspace_whose_slices_lie_elsewhere_is_left_alone(tmp_path: Path) -> None:

@@ -52,14 +52,34 @@ def run(task: str, seed: int, data: Path, room: Path, workers: int | None) -> di
     return found
 
 
+def table() -> str:
+    """Every stored run."""
+    lines = ["| run | accuracy | loss | wanted | met | seconds |", "|---|---:|---:|---|---|---:|"]
+    for path in sorted(HERE.glob("*.json")):
+        found = json.loads(path.read_text())
+        text = found["task"] == "shakespeare"
+        wanted = f"loss below {found['target']}" if text else f"accuracy of {100 * found['target']:.0f} % or more"
+        lines.append(
+            f"| {path.stem} | {100 * found['accuracy']:.2f} % | {found['loss']:.3f} | {wanted} "
+            f"| {'yes' if found['met'] else 'no'} | {found['seconds']:.0f} |"
+        )
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--table", action="store_true", help="print the stored runs and run nothing")
     parser.add_argument("--tasks", nargs="+", default=list(TARGETS), choices=list(TARGETS))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int)
     parser.add_argument("--room", type=Path, default=Path("accuracy-room"))
     given = parser.parse_args()
+    if given.table:
+        print(table())
+        return
+    if given.data is None:
+        parser.error("--data is where the data sets lie")
     HERE.mkdir(exist_ok=True)
     for task in given.tasks:
         result = HERE / f"{task}-seed{given.seed}.json"

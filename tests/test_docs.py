@@ -263,3 +263,6 @@ def test_the_tables_of_stored_benchmarks_are_what_the_benchmarks_print() -> None
     command = [sys.executable, str(ROOT / "benchmarks/cohort.py"), "--table", str(stored)]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     assert printed in (ROOT / "docs/learners.md").read_text()
+    command = [sys.executable, str(ROOT / "experiments/accuracy.py"), "--table"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    assert printed in (ROOT / "docs/learners.md").read_text()

@@ -18,10 +18,10 @@ demo: $(VENV)/base
 demo-flower: $(VENV)/flower
 	$(BIN)/fedforget federation demo --app flower
 
-test: $(VENV)/dev
+test: $(VENV)/torch $(VENV)/flower
 	$(BIN)/pytest -n $(WORKERS) $(PYTEST)
 
-test-slow: $(VENV)/dev
+test-slow: $(VENV)/torch $(VENV)/flower
 	$(BIN)/pytest -n $(WORKERS) -m slow $(PYTEST)
 
 # Whole lives of a federation on a disk whose power fails; a failing seed lives again by its number: SEEDS=17
